@@ -2,7 +2,9 @@ package capture
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os/user"
 	"strconv"
@@ -43,6 +45,21 @@ type Settings struct {
 	// GuardPorts are ports of the application that only the proxy may reach: connections of the machine's other users,
 	// and UDP from anywhere, are refused.
 	GuardPorts []Ports `json:"guardPorts,omitempty"`
+}
+
+// ParseSettings parses settings in JSON, as they marshal. Unknown fields are refused: they could be exclusions of
+// another version. Errors wrap ErrSettings.
+func ParseSettings(text string) (*Settings, error) {
+	out := &Settings{}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(out); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: more than one document", ErrSettings)
+	}
+	return out, out.check()
 }
 
 // Ports is a range of ports, both ends included. Its text is 8080 or 9000-9010.

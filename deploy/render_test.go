@@ -41,7 +41,7 @@ func everything(t *testing.T, chart string) map[string]any {
 	all := []string{"store.kind=etcd", "store.etcd.endpoints={http://a,http://b}", "serviceMonitor.enabled=true",
 		"kubernetes.enabled=true", "extraArgs={--a,--b}", "tls.names={a.example}"}
 	if chart == "causeway-zone" {
-		all = append(all, "injection.enabled=true")
+		all = append(all, "injection.enabled=true", "injection.cni.enabled=true")
 	}
 	for _, setting := range all {
 		if err := Set(values, setting); err != nil {

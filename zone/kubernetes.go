@@ -23,6 +23,8 @@ type Injection struct {
 	Image, EnvoyImage string
 	// XDSAddress is the zone's xDS server as pods reach it: host:port.
 	XDSAddress string
+	// CNI means that a plugin on each node captures pods, and no container of a pod.
+	CNI bool
 }
 
 // validate returns an error for invalid settings; connected reports whether the zone has a cluster and a webhook.
@@ -53,7 +55,7 @@ func injectionOf(cfg *Config, p *ports) func() *injection.Settings {
 	return func() *injection.Settings {
 		s := &injection.Settings{Image: cfg.Injection.Image, Envoy: cfg.Injection.EnvoyImage, XDSAddress: cfg.Injection.XDSAddress,
 			Audience: podtoken.Audience, SystemNamespace: cmp.Or(cfg.SystemNamespace, resources.DefaultSystemNamespace)}
-		s.ClusterDNS = cfg.DNSAddress != ""
+		s.ClusterDNS, s.CNI = cfg.DNSAddress != "", cfg.Injection.CNI
 		if p.certificate != nil {
 			s.XDSCA = string(p.certificate.CAPEM)
 		}

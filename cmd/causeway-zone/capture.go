@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/causeway-mesh/causeway/capture"
+	"github.com/causeway-mesh/causeway/capture/cni"
 	"github.com/causeway-mesh/causeway/cmd/settings"
 )
 
@@ -29,7 +31,7 @@ func newCapture() *cobra.Command {
 			"networking.transparentProxying with redirectPortInbound and redirectPortOutbound.",
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(newCaptureInstall(), newCaptureUninstall(), newCaptureStatus())
+	cmd.AddCommand(newCaptureInstall(), newCaptureUninstall(), newCaptureStatus(), newCaptureVerify())
 	return cmd
 }
 
@@ -112,6 +114,39 @@ func newCaptureStatus() *cobra.Command {
 		},
 	}
 	addCaptureOutput(cmd.Flags(), &o.output)
+	return cmd
+}
+
+func newCaptureVerify() *cobra.Command {
+	o := &captureOptions{}
+	cmd := &cobra.Command{
+		Use:   "verify --proxy-user USER",
+		Short: "Verify by connections, without a capability, that the rules are installed",
+		Long: "Verifies by connections that rules with these settings are installed: only they lead a connection of the\n" +
+			"proxy's user, to an address of this machine, to the proxy's inbound port. It needs no capability. Run it\n" +
+			"as the proxy's user, before the proxy.",
+		Example: "  causeway-zone capture verify --proxy-user 5678",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := o.settings()
+			if err != nil {
+				return err
+			}
+			if user := os.Getuid(); uint32(user) != s.ProxyUser {
+				return fmt.Errorf("this is user %d: run it as the proxy's, %d", user, s.ProxyUser)
+			}
+			err = capture.Verify(cmd.Context(), *s)
+			switch {
+			case errors.Is(err, capture.ErrNotCaptured):
+				return fmt.Errorf("%w; in a pod: its network was made without the plugin %s, which the chart's DaemonSet installs on "+
+					"each node: once that is ready on this node, delete the pod, so that another takes its place", err, cni.Name)
+			case err == nil:
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), "captured")
+			}
+			return err
+		},
+	}
+	o.flags(cmd.Flags())
 	return cmd
 }
 

@@ -33,12 +33,12 @@ func TestInjectedContainersRun(t *testing.T) {
 		_, rest := pem.Decode(pair)
 		ca, _ = pem.Decode(rest)
 	}
-	result, err := injection.Inject([]byte(`{"metadata":{"annotations":{"traffic.kuma.io/exclude-inbound-ports":"9090,9100-9110",
+	pod, ns := []byte(`{"metadata":{"annotations":{"traffic.kuma.io/exclude-inbound-ports":"9090,9100-9110",
   "traffic.kuma.io/exclude-outbound-ports":"3306","traffic.kuma.io/exclude-inbound-ips":"10.0.0.1",
   "traffic.kuma.io/exclude-outbound-ips":"fd00::/8","kuma.io/sidecar-proxy-concurrency":"1"}},"spec":{"containers":[{"name":"app","readinessProbe":{"httpGet":{"path":"/a?b=$(C)%","port":8080,
-  "scheme":"HTTPS"}},"livenessProbe":{"grpc":{"port":9000,"service":"shop"}},"startupProbe":{"tcpSocket":{"port":8080}}}]}}`),
-		injection.Namespace{Name: "shop", Labels: map[string]string{"kuma.io/sidecar-injection": "enabled"}},
-		&injection.Settings{XDSAddress: "causeway-zone.mesh.svc:5678", XDSCA: string(pem.EncodeToMemory(ca))})
+  "scheme":"HTTPS"}},"livenessProbe":{"grpc":{"port":9000,"service":"shop"}},"startupProbe":{"tcpSocket":{"port":8080}}}]}}`), injection.Namespace{Name: "shop", Labels: map[string]string{"kuma.io/sidecar-injection": "enabled"}}
+	zone := injection.Settings{XDSAddress: "causeway-zone.mesh.svc:5678", XDSCA: string(pem.EncodeToMemory(ca))}
+	result, err := injection.Inject(pod, ns, &zone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,4 +87,17 @@ func TestInjectedContainersRun(t *testing.T) {
 		}
 	}()
 	<-done
+
+	zone.CNI = true
+	if result, err = injection.Inject(pod, ns, &zone); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(result.Patch[0].Value, &containers); err != nil || len(containers) != 3 {
+		t.Fatalf("%v: %s", err, result.Patch[0].Value)
+	}
+	root, out := newRoot(), &bytes.Buffer{}
+	root.SetArgs(containers[1].Args)
+	if status := settings.Execute(root, out); status != 1 || !strings.Contains(out.String(), "run it as the proxy's, 56785") {
+		t.Errorf("%s: status %d: %s", containers[1].Args, status, out)
+	}
 }

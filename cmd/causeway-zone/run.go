@@ -90,6 +90,7 @@ func addKubernetesFlags(f *pflag.FlagSet, kube *settings.Kubernetes, i *zone.Inj
 	f.StringVar(&i.Image, "injection-image", "", "`image` of this program, for pods that ask for a proxy by the label kuma.io/sidecar-injection; without it pods get none")
 	f.StringVar(&i.EnvoyImage, "injection-envoy-image", "", "`image` of Envoy, for the same pods")
 	f.StringVar(&i.XDSAddress, "injection-xds-address", "", "`address`, HOST:PORT, at which those pods reach this server's --xds-address")
+	f.BoolVar(&i.CNI, "injection-cni", false, "the plugin causeway-cni on each node captures those pods, and none of their containers: see causeway-zone cni")
 }
 
 // addStoreFlags adds the flags that locate the zone's resources.

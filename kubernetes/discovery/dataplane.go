@@ -26,6 +26,7 @@ func DataplaneOf(p *Pod, services []*Service, node *Node) (*resources.Resource, 
 	addresses := p.addresses()
 	labels := labelsOf(p, node)
 	in, problems := inboundsOf(p, is, services)
+	problems = append(problems, p.notCaptured(is)...)
 	networking := &meshpb.Dataplane_Networking{Address: addresses[0], Inbound: in, TransparentProxying: is.redirected(addresses)}
 	if is.in != 0 && !slices.ContainsFunc(in, func(one *meshpb.Dataplane_Networking_Inbound) bool { return one.Port == injection.ShownPort }) {
 		networking.Admin = &meshpb.EnvoyAdmin{Port: injection.ShownPort}

@@ -25,7 +25,7 @@ var injected = injection.Settings{Image: "causeway-zone:test", Envoy: "envoy:tes
 	XDSCA: "-----BEGIN CERTIFICATE-----\n...", Audience: "causeway-proxy", SystemNamespace: "mesh"}
 
 // TestGolden: each archive of testdata has objects of one namespace, and what happens to them in the mesh. Pods are
-// injected first, as the webhook does.
+// injected first, as the webhook does; those with the label captured-by, for a plugin that captures them.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -128,7 +128,9 @@ func parse(t testing.TB, objects string) (ns *Namespace, nodes map[string]*Node,
 // inject returns what the webhook makes of a pod.
 func inject(t testing.TB, pod []byte, ns *Namespace) []byte {
 	t.Helper()
-	result, err := injection.Inject(pod, injection.Namespace{Name: ns.Metadata.Name, Labels: ns.Metadata.Labels}, &injected)
+	settings := injected
+	settings.CNI = strings.Contains(string(pod), `"captured-by":"plugin"`)
+	result, err := injection.Inject(pod, injection.Namespace{Name: ns.Metadata.Name, Labels: ns.Metadata.Labels}, &settings)
 	if errors.Is(err, injection.ErrRefused) {
 		t.Fatal(err)
 	}

@@ -56,6 +56,18 @@ type (
 		PodIP      string         `json:"podIP,omitempty"`
 		PodIPs     []podIP        `json:"podIPs,omitempty"`
 		Conditions []podCondition `json:"conditions,omitempty"`
+		// InitContainerStatuses has the container that captures, or verifies it, once it has failed.
+		InitContainerStatuses []containerStatus `json:"initContainerStatuses,omitempty"`
+	}
+	containerStatus struct {
+		Name      string         `json:"name"`
+		State     containerState `json:"state"`
+		LastState containerState `json:"lastState"`
+	}
+	containerState struct {
+		Terminated *struct {
+			ExitCode int `json:"exitCode"`
+		} `json:"terminated,omitempty"`
 	}
 	podIP struct {
 		IP string `json:"ip"`
@@ -116,6 +128,12 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 		}
 	}
 	p.Status.Conditions = kept
+	p.Status.InitContainerStatuses = slices.DeleteFunc(p.Status.InitContainerStatuses, func(s containerStatus) bool {
+		return s.Name != injection.CaptureName || !s.failed()
+	})
+	if len(p.Status.InitContainerStatuses) == 0 {
+		p.Status.InitContainerStatuses = nil
+	}
 	return p, nil
 }
 

@@ -16,6 +16,8 @@ type proxy struct {
 	mesh string
 	// in and out are the ports to which connections are redirected; zero without capture.
 	in, out uint32
+	// verified means that the network plugin of the node captures, and the container only verifies it.
+	verified bool
 	// past are the ports, and ranges of ports, that bypass the proxy.
 	past []string
 }
@@ -31,6 +33,7 @@ func (p *Pod) proxy() *proxy {
 			out = &proxy{mesh: argument(c.Args, "--mesh")}
 		case injection.CaptureName:
 			if out != nil {
+				out.verified = slices.Contains(c.Args, "verify")
 				out.in, out.out = portOf(argument(c.Args, "--inbound-port")), portOf(argument(c.Args, "--outbound-port"))
 				out.past = strings.Split(argument(c.Args, "--exclude-inbound-ports"), ",")
 			}
@@ -100,4 +103,26 @@ func (p *Pod) ready() bool {
 // present reports whether the pod has a proxy that can be reached.
 func (p *Pod) present() bool {
 	return p.proxy() != nil && !p.Spec.HostNetwork && !p.over() && len(p.addresses()) > 0
+}
+
+// failed reports whether a container has failed, and has not succeeded since.
+func (s *containerStatus) failed() bool {
+	last := s.State.Terminated
+	if last == nil {
+		last = s.LastState.Terminated
+	}
+	return last != nil && last.ExitCode != 0
+}
+
+// notCaptured returns the problem of a pod whose application does not start, because its connections are not captured.
+func (p *Pod) notCaptured(is *proxy) []Problem {
+	switch {
+	case len(p.Status.InitContainerStatuses) == 0:
+		return nil
+	case is.verified:
+		return []Problem{problem(ReasonNotCaptured, "the application does not start, because the pod's network was made without the plugin "+
+			"causeway-cni: once its DaemonSet is ready on node %s, delete the pod, so that another takes its place", p.Spec.NodeName)}
+	}
+	return []Problem{problem(ReasonNotCaptured, "the application does not start, because its connections cannot be captured: the log of "+
+		"container %s says why", injection.CaptureName)}
 }

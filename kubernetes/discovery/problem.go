@@ -19,6 +19,7 @@ const (
 	ReasonTooMany     = "TooManyPorts"
 	ReasonFull        = "NamespaceFull"
 	ReasonTooBig      = "TooBig"
+	ReasonNotCaptured = "NotCaptured"
 )
 
 func problem(reason, format string, args ...any) Problem {

@@ -3,8 +3,9 @@ package injection
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/causeway-mesh/causeway/capture"
 )
 
 // Names of the containers that injection adds to a pod.
@@ -46,17 +47,19 @@ var (
 // The parts of a pod that injection creates. Source: the API of Kubernetes, v1.
 type (
 	container struct {
-		Name            string          `json:"name"`
-		Image           string          `json:"image"`
-		Command         []string        `json:"command"`
-		Args            []string        `json:"args"`
-		Env             []envVar        `json:"env,omitempty"`
-		RestartPolicy   string          `json:"restartPolicy,omitempty"`
-		StartupProbe    *probe          `json:"startupProbe,omitempty"`
-		ReadinessProbe  *probe          `json:"readinessProbe,omitempty"`
-		Resources       resources       `json:"resources"`
-		SecurityContext securityContext `json:"securityContext"`
-		VolumeMounts    []mount         `json:"volumeMounts,omitempty"`
+		Name           string    `json:"name"`
+		Image          string    `json:"image"`
+		Command        []string  `json:"command"`
+		Args           []string  `json:"args"`
+		Env            []envVar  `json:"env,omitempty"`
+		RestartPolicy  string    `json:"restartPolicy,omitempty"`
+		StartupProbe   *probe    `json:"startupProbe,omitempty"`
+		ReadinessProbe *probe    `json:"readinessProbe,omitempty"`
+		Resources      resources `json:"resources"`
+		// TerminationMessagePolicy can put the end of the log into the pod's status.
+		TerminationMessagePolicy string          `json:"terminationMessagePolicy,omitempty"`
+		SecurityContext          securityContext `json:"securityContext"`
+		VolumeMounts             []mount         `json:"volumeMounts,omitempty"`
 	}
 	envVar struct {
 		Name      string     `json:"name"`
@@ -142,29 +145,29 @@ func bootstrapContainer(o *options, s *Settings, probes *prober) (*container, er
 }
 
 // captureContainer returns the container that installs the capture rules. It needs one capability, which it would not
-// get as a user other than root.
-func captureContainer(o *options, s *Settings, probes *prober) *container {
-	past := []string{strconv.Itoa(readyPort)}
-	if len(probes.probes) > 0 {
-		past = append(past, strconv.Itoa(int(o.probePort)))
-	}
-	args := []string{"capture", "install", "--proxy-user", strconv.Itoa(proxyUser),
-		"--inbound-port", strconv.Itoa(inboundPort), "--outbound-port", strconv.Itoa(outboundPort),
-		"--exclude-inbound-ports", strings.Join(append(past, o.notInPorts...), ",")}
-	for _, list := range []struct {
-		flag string
-		of   []string
-	}{{"--exclude-outbound-ports", o.notOutPorts}, {"--exclude-inbound-addresses", o.notInAddresses},
-		{"--exclude-outbound-addresses", o.notOutAddress}} {
-		if len(list.of) > 0 {
-			args = append(args, list.flag, strings.Join(list.of, ","))
+// get as a user other than root. Where the network plugin installs them, the container verifies that: as the proxy's user,
+// without a capability, and in the same words, by which discovery knows what is captured.
+func captureContainer(rules *capture.Settings, s *Settings) *container {
+	args := []string{"capture", "install", "--proxy-user", strconv.Itoa(int(rules.ProxyUser)),
+		"--inbound-port", strconv.Itoa(int(rules.InboundPort)), "--outbound-port", strconv.Itoa(int(rules.OutboundPort)),
+		"--exclude-inbound-ports", texts(rules.ExcludeInboundPorts)}
+	for _, list := range []struct{ flag, of string }{{"--exclude-outbound-ports", texts(rules.ExcludeOutboundPorts)},
+		{"--exclude-inbound-addresses", texts(rules.ExcludeInboundAddresses)},
+		{"--exclude-outbound-addresses", texts(rules.ExcludeOutboundAddresses)}} {
+		if list.of != "" {
+			args = append(args, list.flag, list.of)
 		}
 	}
-	root := restricted()
-	root.RunAsUser, root.RunAsGroup, root.RunAsNonRoot = 0, 0, false
-	root.Capabilities.Add = []string{"NET_ADMIN"}
-	return &container{Name: CaptureName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"}, Args: args,
-		Resources: small(), SecurityContext: root}
+	out := &container{Name: CaptureName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"}, Args: args,
+		Resources: small(), SecurityContext: restricted()}
+	if s.CNI {
+		args[1] = "verify"
+		out.TerminationMessagePolicy = "FallbackToLogsOnError"
+		return out
+	}
+	out.SecurityContext.RunAsUser, out.SecurityContext.RunAsGroup, out.SecurityContext.RunAsNonRoot = 0, 0, false
+	out.SecurityContext.Capabilities.Add = []string{"NET_ADMIN"}
+	return out
 }
 
 // proxyContainer returns the Envoy container: a native sidecar, which starts before the pod's containers and ends after

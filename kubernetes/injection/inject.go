@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/causeway-mesh/causeway/capture/cni"
 )
 
 // ErrRefused reports a pod that asks for a proxy and cannot have one.
@@ -24,6 +26,8 @@ type Settings struct {
 	SystemNamespace string
 	// ClusterDNS means that the cluster's resolver asks the zone for service names.
 	ClusterDNS bool
+	// CNI means that a plugin on each node captures pods, and no container of a pod.
+	CNI bool
 	// Nonce is a text of crypto/rand.Text, different for each pod. It is part of the kubelet's paths at the proxy, so
 	// that nobody else can use them.
 	Nonce string
@@ -139,7 +143,11 @@ func (p *pod) patch(o *options, s *Settings, out *Result) error {
 	if err != nil {
 		return err
 	}
-	init, err := marshalled([]any{bootstrap, captureContainer(o, s, probes), proxyContainer(o, s)})
+	rules, err := captureSettings(o, probes)
+	if err != nil {
+		return err
+	}
+	init, err := marshalled([]any{bootstrap, captureContainer(rules, s), proxyContainer(o, s)})
 	if err != nil {
 		return err
 	}
@@ -162,6 +170,14 @@ func (p *pod) patch(o *options, s *Settings, out *Result) error {
 		annotations = map[string]string{}
 	}
 	annotations[annotationInjected] = "true"
+	delete(annotations, cni.Annotation) // of a copied pod
+	if s.CNI {
+		text, err := json.Marshal(rules)
+		if err != nil {
+			return err
+		}
+		annotations[cni.Annotation] = string(text)
+	}
 	for _, part := range []struct {
 		path      string
 		was, will any

@@ -25,7 +25,7 @@ var settings = injection.Settings{Image: "causeway-zone:test", Envoy: "envoy:tes
 	Nonce: "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 // TestInject: each archive of testdata has a namespace, a pod, and what happens to it: the pod as it is then with what its
-// creator is told, or why it is refused.
+// creator is told, or why it is refused. Those named cni are of a zone with a plugin.
 func TestInject(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -47,7 +47,9 @@ func TestInject(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := outcome(t, pod, ns)
+			s := settings
+			s.CNI = strings.HasPrefix(filepath.Base(file), "cni")
+			got := outcome(t, pod, ns, &s)
 			if *update {
 				archive.Files = append(archive.Files[:2], txtar.File{Name: "outcome.yaml", Data: []byte(got)})
 				if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
@@ -62,9 +64,9 @@ func TestInject(t *testing.T) {
 }
 
 // outcome injects, and once more into what came of it, which has to change nothing.
-func outcome(t *testing.T, pod []byte, ns injection.Namespace) string {
+func outcome(t *testing.T, pod []byte, ns injection.Namespace, s *injection.Settings) string {
 	t.Helper()
-	result, err := injection.Inject(pod, ns, &settings)
+	result, err := injection.Inject(pod, ns, s)
 	if err != nil {
 		if !errors.Is(err, injection.ErrRefused) {
 			t.Fatal(err)
@@ -79,7 +81,7 @@ func outcome(t *testing.T, pod []byte, ns injection.Namespace) string {
 		return out.String() + "# unchanged\n"
 	}
 	patched := apply(t, pod, result.Patch)
-	again, err := injection.Inject(patched, ns, &settings)
+	again, err := injection.Inject(patched, ns, s)
 	if err != nil || len(again.Patch) > 0 || !slices.Equal(again.Warnings, result.Warnings) {
 		t.Errorf("once more: %v, %s", err, again.Patch)
 	}

@@ -104,6 +104,7 @@ type manifest struct {
 					RunAsNonRoot bool `yaml:"runAsNonRoot"`
 					RunAsUser    int  `yaml:"runAsUser"`
 				} `yaml:"securityContext"`
+				HostPID    bool `yaml:"hostPID"`
 				Containers []container
 				Volumes    []struct{ Name string }
 			}
@@ -125,13 +126,15 @@ type container struct {
 	SecurityContext struct {
 		AllowPrivilegeEscalation *bool `yaml:"allowPrivilegeEscalation"`
 		ReadOnlyRootFilesystem   bool  `yaml:"readOnlyRootFilesystem"`
-		Capabilities             struct{ Drop []string }
+		Privileged               bool
+		Capabilities             struct{ Add, Drop []string }
 	} `yaml:"securityContext"`
 	VolumeMounts []struct{ Name string } `yaml:"volumeMounts"`
 }
 
 type probe struct {
 	HTTPGet struct{ Path, Port, Scheme string } `yaml:"httpGet"`
+	Exec    struct{ Command []string }
 }
 
 // TestCharts checks the golden files of the charts: the programs have the flags, the probes use existing pages on
@@ -150,23 +153,48 @@ func TestCharts(t *testing.T) {
 			}
 			must(t, err)
 			kinds[m.Kind]++
-			if m.Metadata.Namespace != "causeway" && !strings.HasPrefix(m.Kind, "Cluster") && !strings.HasSuffix(m.Kind, "WebhookConfiguration") {
+			agent := strings.HasSuffix(m.Metadata.Name, "-cni") // of each node, with the agents of others
+			if m.Metadata.Namespace != map[bool]string{true: "kube-system", false: "causeway"}[agent] && !strings.HasPrefix(m.Kind, "Cluster") && !strings.HasSuffix(m.Kind, "WebhookConfiguration") {
 				t.Errorf("%s: %s %s is in the namespace %q", values, m.Kind, m.Metadata.Name, m.Metadata.Namespace)
 			}
 			if m.Kind == "StatefulSet" {
 				checkPod(t, values, chart, &m)
+			}
+			if m.Kind == "DaemonSet" {
+				checkAgent(t, values, &m)
 			}
 		}
 		services := 3
 		if kinds["ValidatingWebhookConfiguration"] > 0 {
 			services++
 		}
-		if kinds["StatefulSet"] != 1 || kinds["Service"] != services || kinds["ServiceAccount"] != 1 {
+		if kinds["StatefulSet"] != 1 || kinds["Service"] != services || kinds["ServiceAccount"] != 1+kinds["DaemonSet"] {
 			t.Errorf("%s gives %v", values, kinds)
 		}
 		plain := strings.HasPrefix(filepath.Base(values), "zone-alone")
 		if (kinds["PodDisruptionBudget"] == 1) == plain || (kinds["NetworkPolicy"] == 1) == plain {
 			t.Errorf("%s gives %v", values, kinds)
+		}
+	}
+}
+
+// checkAgent checks what installs the plugin on each node: it is root, and may do nothing else.
+func checkAgent(t *testing.T, where string, m *manifest) {
+	t.Helper()
+	pod := &m.Spec.Template.Spec
+	c := pod.Containers[0]
+	s := c.SecurityContext
+	if len(pod.Containers) != 1 || s.Privileged || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem ||
+		len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" || len(s.Capabilities.Add) > 0 || pod.HostPID || len(c.Ports) > 0 {
+		t.Errorf("%s: the DaemonSet may do more than it needs", where)
+	}
+	if len(c.VolumeMounts) != 2 || len(pod.Volumes) != 2 {
+		t.Errorf("%s: the DaemonSet mounts %v", where, c.VolumeMounts)
+	}
+	known := flagsOf(t, "causeway-zone", "cni", "run")
+	for _, arg := range slices.Concat(c.Args, c.ReadinessProbe.Exec.Command) {
+		if name, _, _ := strings.Cut(arg, "="); strings.HasPrefix(name, "--") && !known[name[2:]] {
+			t.Errorf("%s: the command has no flag %s", where, name)
 		}
 	}
 }

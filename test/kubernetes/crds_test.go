@@ -19,10 +19,13 @@ var definitions sync.Once
 // defineTypes applies deploy/crds, once.
 func (k *kube) defineTypes() {
 	k.t.Helper()
-	definitions.Do(func() {
-		k.kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(root, "deploy", "crds")) // helm may have them
-		k.kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/part-of=causeway", "--timeout=60s")
-	})
+	definitions.Do(k.applyTypes)
+}
+
+func (k *kube) applyTypes() {
+	k.t.Helper()
+	k.kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(root, "deploy", "crds")) // helm may have them
+	k.kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/part-of=causeway", "--timeout=60s")
 }
 
 // TestKubernetesDefinitions checks that the API server finds nothing to say against the schemas, and what kubectl

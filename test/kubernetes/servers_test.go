@@ -14,9 +14,9 @@ import (
 )
 
 var servers struct {
-	once sync.Once
-	err  error
-	bin  string
+	once, built sync.Once
+	err, failed error
+	bin         string
 }
 
 // loadServers builds the programs and loads their images, once: as deploy/containers/Containerfile makes them, and under
@@ -28,11 +28,14 @@ func (k *kube) loadServers() {
 }
 
 func (k *kube) buildImages(ctx context.Context) error {
-	if servers.bin = *binFlag; servers.bin == "" {
-		servers.bin = filepath.Join(scratch, "bin")
-		if err := cluster.Build(ctx, servers.bin); err != nil {
-			return err
+	servers.built.Do(func() {
+		if servers.bin = *binFlag; servers.bin == "" {
+			servers.bin = filepath.Join(scratch, "bin")
+			servers.failed = cluster.Build(ctx, servers.bin)
 		}
+	})
+	if servers.failed != nil {
+		return servers.failed
 	}
 	for _, program := range []string{"causeway-global", "causeway-zone"} {
 		if err := k.Load(ctx, images.Server(root, servers.bin, program)); err != nil {

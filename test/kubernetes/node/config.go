@@ -47,7 +47,7 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
   disable_hugetlb_controller = true
   disable_apparmor = true
   [plugins."io.containerd.cri.v1.runtime".cni]
-    bin_dirs = ["CNI"]
+    bin_dirs = ["DIR/plugins"]
     conf_dir = "DIR/cni"
   [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
@@ -99,7 +99,7 @@ func (n *Node) writeConfig() error {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return err
 	}
-	fill := strings.NewReplacer("DIR/", n.Dir+"/", "NODE", n.name, "PODS", n.pods, "DNS]", n.dns+"]", "CNI", cniFolder,
+	fill := strings.NewReplacer("DIR/", n.Dir+"/", "NODE", n.name, "PODS", n.pods, "DNS]", n.dns+"]",
 		"FILES", fmt.Sprint(min(files.Max, 1<<20)))
 	for name, text := range map[string]string{
 		"cni/10-bridge.conflist": cniConfig, "containerd.toml": containerdConfig, "kubelet.yaml": kubeletConfig,
@@ -109,5 +109,25 @@ func (n *Node) writeConfig() error {
 			return err
 		}
 	}
+	return n.linkPlugins()
+}
+
+// linkPlugins gives the node a folder of plugins of its own, to which others can be added.
+func (n *Node) linkPlugins() error {
+	plugins, err := filepath.Glob(filepath.Join(cniFolder, "*"))
+	if err != nil {
+		return err
+	}
+	for _, plugin := range plugins {
+		if err := os.Symlink(plugin, filepath.Join(n.Plugins(), filepath.Base(plugin))); err != nil {
+			return err
+		}
+	}
 	return nil
 }
+
+// Plugins is the node's folder of plugins for the network of pods.
+func (n *Node) Plugins() string { return filepath.Join(n.Dir, "plugins") }
+
+// Network is the node's folder of lists of those plugins.
+func (n *Node) Network() string { return filepath.Join(n.Dir, "cni") }

@@ -60,7 +60,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 }
 
 func (n *Node) start(ctx context.Context) error {
-	for _, dir := range []string{"log", "pods/pods", "pods/containers", "kubelet", "cni", "images"} {
+	for _, dir := range []string{"log", "pods/pods", "pods/containers", "kubelet", "cni", "plugins", "images"} {
 		if err := os.MkdirAll(filepath.Join(n.Dir, dir), 0o755); err != nil { //nolint:gosec // pods' users read there
 			return err
 		}

@@ -72,3 +72,30 @@ dataplaneinsights,dataplanes,hostnamegenerators,meshaccesslogs,meshcircuitbreake
 causeway.io/leader: "true"
 {{- end }}
 {{- end }}
+
+{{/* The name of what installs the plugin on each node. It may be in a namespace that other releases use. */}}
+{{- define "causeway-zone.cni" -}}
+{{ printf "%s-cni" (include "causeway-zone.unique" . | trunc 59 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "causeway-zone.cniSelector" -}}
+app.kubernetes.io/name: causeway-cni
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "causeway-zone.cniLabels" -}}
+{{ include "causeway-zone.cniSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{/* Where the plugin belongs, as the container sees the folders of its node. */}}
+{{- define "causeway-zone.cniFlags" -}}
+- --bin-dir=/host/bin
+- --conf-dir=/host/conf
+- --except-namespaces=kube-system,kube-public,kube-node-lease,{{ .Release.Namespace }}
+{{- with .Values.injection.cni.confFile }}
+- {{ printf "--conf-file=%s" . | quote }}
+{{- end }}
+{{- end }}
