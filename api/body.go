@@ -108,6 +108,9 @@ func (s *Server) decode(r *http.Request, raw []byte, options resources.DecodeOpt
 	if len(docs) == 0 {
 		return nil, BadField("document", "the body has no resource")
 	}
+	for _, doc := range docs {
+		s.config.Home.Place(doc)
+	}
 	return docs, nil
 }
 

@@ -72,7 +72,7 @@ func TestClaimedLabels(t *testing.T) {
 	maps.Copy(truth, g.store.Snapshot().Get(key).Labels)
 	for label, value := range map[string]string{
 		resources.LabelOrigin: "global", resources.LabelZone: "zone-2", resources.LabelPolicyRole: "system",
-		resources.LabelDisplayName: "other", "k8s.kuma.io/namespace": resources.DefaultSystemNamespace, "kuma.io/env": "kubernetes",
+		resources.LabelDisplayName: "other", "k8s.kuma.io/namespace": resources.DefaultSystemNamespace,
 	} {
 		claim := permission("u", 2, map[string]string{label: value}, true)
 		for _, mutating := range []bool{true, false} {

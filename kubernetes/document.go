@@ -62,10 +62,7 @@ func decoded(raw []byte, home resources.Home) (*resources.Resource, error) {
 		return nil, api.BadField("document", "want one object, got %d", len(docs))
 	}
 	doc := docs[0]
-	// A type without a mesh is in the system namespace, and has no namespace in the store.
-	if d := doc.Descriptor(); d.Scope == resources.ScopeGlobal && doc.Namespace == systemNamespace(home) {
-		doc.Namespace = ""
-	}
+	home.Place(doc)
 	return doc, unasked(doc, home)
 }
 

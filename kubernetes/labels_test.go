@@ -118,3 +118,23 @@ func TestWhatOthersWriteIntoAStatus(t *testing.T) {
 	g.settled()
 	wrote("after a change", 2)
 }
+
+// TestLabelsOfKuma lists objects that Kuma's control plane labelled before this server was there: what says the same of
+// them as this server does is taken, and what calls them another's is not.
+func TestLabelsOfKuma(t *testing.T) {
+	for want, labels := range map[string]map[string]string{
+		"True": {"kuma.io/env": "kubernetes", "kuma.io/mesh": "default", "kuma.io/origin": "zone", "kuma.io/zone": "zone-1",
+			"kuma.io/policy-role": "workload-owner", "k8s.kuma.io/namespace": "shop"},
+		"False": {"kuma.io/env": "kubernetes", "kuma.io/origin": "global"},
+	} {
+		g := newRig(t)
+		object := permission("u", 1, labels, true)
+		g.list(object)
+		if got := g.accepted(web); !strings.HasPrefix(got, want) {
+			t.Errorf("of %v, Accepted is %s", labels, got)
+		}
+		if answer := g.judge(t.Context(), asked(operationCreate, object.Raw, nil), true); answer.Allowed != (want == "True") {
+			t.Errorf("of %v, the webhook says %+v", labels, answer.Status)
+		}
+	}
+}

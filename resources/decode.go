@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -25,12 +26,13 @@ const (
 // DecodeOptions controls how bodies are read. The zero value is right for files.
 type DecodeOptions struct {
 	Format Format
-	// Lists allows a body that is one list. Its items are the documents.
+	// Lists allows a body that is one JSON array. Its items are the documents.
 	Lists bool
 }
 
 // DecodeDocuments reads the resources of a body: one or more documents, each in Universal or Kubernetes form, at most
-// MaxDocumentBytes in total. It skips empty documents. Labels are those that the user wrote; Home adds the computed
+// MaxDocumentBytes in total. The items of a List of Kubernetes, which kubectl prints, are documents. It skips empty
+// documents. Labels are those that the user wrote; Home adds the computed
 // ones. Fields that servers add (kri, times, status, snis) are ignored. If a document has an unknown field, a value of
 // the wrong kind or a syntax error, DecodeDocuments returns no resources and a *DocumentsError that lists each problem
 // with its path and line.
@@ -45,6 +47,9 @@ func DecodeDocuments(data []byte, o DecodeOptions) ([]*Resource, error) {
 			return nil, bodyError(list.line, tooManyDocuments())
 		}
 		docs = list.items
+	}
+	if docs = listed(docs); len(docs) > MaxDocuments {
+		return nil, bodyError(docs[MaxDocuments].line, tooManyDocuments())
 	}
 	out := make([]*Resource, 0, len(docs))
 	failed := &DocumentsError{}
@@ -61,6 +66,31 @@ func DecodeDocuments(data []byte, o DecodeOptions) ([]*Resource, error) {
 		return nil, failed
 	}
 	return out, nil
+}
+
+// listed replaces each List of Kubernetes by its items.
+func listed(docs []*node) []*node {
+	if !slices.ContainsFunc(docs, isList) {
+		return docs
+	}
+	var out []*node
+	for _, doc := range docs {
+		if isList(doc) {
+			out = append(out, doc.get("items").items...)
+			continue
+		}
+		out = append(out, doc)
+	}
+	return out
+}
+
+// isList reports whether a document is a List of Kubernetes.
+func isList(doc *node) bool {
+	if doc.kind != objectNode {
+		return false
+	}
+	version, kind, items := doc.get("apiVersion"), doc.get("kind"), doc.get("items")
+	return version != nil && version.text == "v1" && kind != nil && kind.text == "List" && items != nil && items.kind == arrayNode
 }
 
 func parseDocuments(data []byte, format Format) ([]*node, error) {

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -100,12 +101,30 @@ func kubernetesHeader(c *strict, doc *node) header {
 		c.fail(doc, (*fieldPath)(nil).field("apiVersion"), "want %s, got %q", apiVersion, version)
 	}
 	c.required(doc, h.key.Name, "metadata.name")
+	h.dropImplied()
 	if h.descriptor != nil && h.descriptor.Scope == ScopeMesh && h.key.Mesh == "" {
 		if h.key.Mesh = h.labels[LabelMesh]; h.key.Mesh == "" {
 			h.key.Mesh = defaultMesh
 		}
 	}
 	return h
+}
+
+// dropImplied removes the labels by which Kuma repeats what the Kubernetes form of a document says anyway: the
+// environment and, for types without a mesh, the namespace, and that there is no mesh.
+func (h *header) dropImplied() {
+	meshless := h.descriptor != nil && h.descriptor.Scope == ScopeGlobal
+	maps.DeleteFunc(h.labels, func(key, value string) bool {
+		switch key {
+		case LabelEnv:
+			return value == envKubernetes
+		case LabelNamespace:
+			return meshless && value == h.key.Namespace
+		case LabelMesh:
+			return meshless && value == ""
+		}
+		return false
+	})
 }
 
 // addTopLevel makes the fields beside metadata the spec of a document that has no spec.

@@ -133,6 +133,13 @@ func (h Home) systemNamespace() string {
 	return h.SystemNamespace
 }
 
+// Place removes the system namespace from a resource whose type has no namespace. Kubernetes keeps its objects there.
+func (h Home) Place(r *Resource) {
+	if r.Descriptor().Scope == ScopeGlobal && r.Namespace == h.systemNamespace() {
+		r.Namespace = ""
+	}
+}
+
 // Labelled returns a copy of r with its computed labels, as home stores it.
 func (h Home) Labelled(r *Resource) *Resource {
 	c := r.Clone()
