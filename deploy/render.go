@@ -67,7 +67,7 @@ func Render(r *Release) ([]byte, error) {
 		}
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n  labels: {pod-security.kubernetes.io/enforce: restricted}\n",
+	fmt.Fprintf(&out, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %q\n  labels: {pod-security.kubernetes.io/enforce: restricted}\n",
 		r.Namespace)
 	for _, name := range names {
 		if !strings.HasSuffix(name, ".yaml") {

@@ -31,6 +31,20 @@ func TestRenderKeepsValuesInTheirPlace(t *testing.T) {
 	}
 }
 
+// TestRenderKeepsNames renders releases and namespaces with names that YAML reads as something else, unless they are quoted.
+func TestRenderKeepsNames(t *testing.T) {
+	for _, chart := range []string{"causeway-global", "causeway-zone"} {
+		values := everything(t, chart)
+		want := shapeOf(t, chart, values)
+		for name, namespace := range map[string]string{"n": "prod", "prod": "no", "7": "1e3", "null": "on"} {
+			got := shapeOfRelease(t, &Release{Chart: chart, Name: name, Namespace: namespace, Values: values})
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: as %s in %s: %s", chart, name, namespace, difference(got, want))
+			}
+		}
+	}
+}
+
 // everything returns the values of a chart with all features enabled and all texts set.
 func everything(t *testing.T, chart string) map[string]any {
 	t.Helper()
@@ -80,10 +94,15 @@ func texts(values map[string]any, at string) []string {
 	return out
 }
 
-// shapeOf lists all paths in the output, without the values.
+// shapeOf lists all paths in the output of a release r, with the kinds of their values.
 func shapeOf(t *testing.T, chart string, values map[string]any) []string {
 	t.Helper()
-	raw, err := Render(&Release{Chart: chart, Name: "r", Namespace: "n", Values: values})
+	return shapeOfRelease(t, &Release{Chart: chart, Name: "r", Namespace: "s", Values: values})
+}
+
+func shapeOfRelease(t *testing.T, r *Release) []string {
+	t.Helper()
+	raw, err := Render(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@
 {{/* What selects the pods: never changed, as a StatefulSet cannot. */}}
 {{- define "causeway-global.selector" -}}
 app.kubernetes.io/name: causeway-global
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "causeway-global.labels" -}}

@@ -6,7 +6,7 @@
 {{/* What selects the pods: never changed, as a StatefulSet cannot. */}}
 {{- define "causeway-zone.selector" -}}
 app.kubernetes.io/name: causeway-zone
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "causeway-zone.labels" -}}
