@@ -113,7 +113,7 @@ func newCNI(t *testing.T) *cni {
 		}
 		must(t, n.Stop())
 	})
-	must(t, c.buildImages(t.Context()))
+	c.loadServers()
 	c.loadApp()
 	c.applyTypes()
 	c.apply(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mesh-system", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)

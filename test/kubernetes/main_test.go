@@ -69,12 +69,27 @@ type kube struct {
 
 func newKube(t *testing.T) *kube {
 	t.Helper()
-	shared.once.Do(func() {
-		shared.node, shared.err = node.Start(context.Background(), node.Config{
-			Programs: filepath.Join(root, ".tools", "kubernetes"), Dir: filepath.Join(scratch, "node"), Patience: patience})
-	})
+	shared.once.Do(func() { shared.node, shared.err = startNode(filepath.Join(scratch, "node")) })
 	must(t, shared.err)
 	return &kube{Node: shared.node, t: t}
+}
+
+// ownKube starts a cluster for one test, which changes what others need.
+func ownKube(t *testing.T) *kube {
+	t.Helper()
+	n, err := startNode(filepath.Join(t.TempDir(), "node"))
+	must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(n.Logs(5))
+		}
+		must(t, n.Stop())
+	})
+	return &kube{Node: n, t: t}
+}
+
+func startNode(dir string) (*node.Node, error) {
+	return node.Start(context.Background(), node.Config{Programs: filepath.Join(root, ".tools", "kubernetes"), Dir: dir, Patience: patience})
 }
 
 // kubectl runs a command that must succeed.

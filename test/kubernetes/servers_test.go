@@ -14,29 +14,32 @@ import (
 )
 
 var servers struct {
-	once, built sync.Once
-	err, failed error
-	bin         string
+	once   sync.Once
+	err    error
+	bin    string
+	loaded sync.Map // by the node's folder
 }
 
 // loadServers builds the programs and loads their images, once: as deploy/containers/Containerfile makes them, and under
 // the names that the charts have by default.
 func (k *kube) loadServers() {
 	k.t.Helper()
-	servers.once.Do(func() { servers.err = k.buildImages(context.Background()) })
+	servers.once.Do(func() { servers.err = buildServers(context.Background()) })
 	must(k.t, servers.err)
+	if _, loaded := servers.loaded.LoadOrStore(k.Dir, true); !loaded {
+		must(k.t, k.loadImages(context.Background()))
+	}
 }
 
-func (k *kube) buildImages(ctx context.Context) error {
-	servers.built.Do(func() {
-		if servers.bin = *binFlag; servers.bin == "" {
-			servers.bin = filepath.Join(scratch, "bin")
-			servers.failed = cluster.Build(ctx, servers.bin)
-		}
-	})
-	if servers.failed != nil {
-		return servers.failed
+func buildServers(ctx context.Context) error {
+	if servers.bin = *binFlag; servers.bin != "" {
+		return nil
 	}
+	servers.bin = filepath.Join(scratch, "bin")
+	return cluster.Build(ctx, servers.bin)
+}
+
+func (k *kube) loadImages(ctx context.Context) error {
 	for _, program := range []string{"causeway-global", "causeway-zone"} {
 		if err := k.Load(ctx, images.Server(root, servers.bin, program)); err != nil {
 			return err
