@@ -97,3 +97,21 @@ func importsOf(t *testing.T) map[string]map[string]bool {
 	}
 	return all
 }
+
+// TestNoServerLinksKubernetes checks that no module of Kubernetes' clients is needed: what a program links is in go.mod.
+// docs/decisions/0068 says why servers have a client of their own.
+func TestNoServerLinksKubernetes(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(raw), "sigs.k8s.io/yaml ") {
+		t.Fatal("go.mod has other names than this test knows")
+	}
+	for _, large := range []string{"k8s.io/client-go", "k8s.io/api", "k8s.io/apimachinery", "sigs.k8s.io/controller-runtime", "helm.sh/helm"} {
+		if strings.Contains(string(raw), "\t"+large+" ") || strings.Contains(string(raw), "\t"+large+"/") {
+			t.Errorf("go.mod needs %s", large)
+		}
+	}
+}
