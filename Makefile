@@ -269,10 +269,11 @@ test-systemd: $(page) $(nfpm_ready) ## install the packages in a fresh Debian wi
 # As root, which a node of Kubernetes needs. Debian packages that are missing are installed: packages.sh names them.
 .PHONY: test-kubernetes
 test-kubernetes: tools-kubernetes $(envoy_ready) $(helm_ready) $(gotestsum_ready) ## definitions and charts in a real cluster, whose programs are built the first time (10 minutes and more)
-	$(GOTESTSUM) --packages=./test/kubernetes/... -- -timeout 30m -count=1 $(ARGS)
+	$(GOTESTSUM) --packages=./test/kubernetes/... -- -timeout 60m -count=1 $(ARGS)
 
 # These need an API server, etcd and kubectl, and no node.
-APISERVER := Global RestartCompares ServersKilledDuringWrites WebhookDown Writes
+APISERVER := Copies DefinitionGone Deletions DryRun Global ListRefused RestartCompares ServersKilledDuringWrites WebhookDown \
+	WithoutTheWebhook Writes
 .PHONY: test-apiserver
 test-apiserver: tools-apiserver $(envoy_ready) $(gotestsum_ready) ## the quick ones of test-kubernetes, which need an API server only, as the gate runs them (minutes, the first time)
 	@$(programs); $(GOTESTSUM) --packages=./test/kubernetes/bridge -- $(TESTFLAGS) $(call linked,/servers) -timeout 20m -parallel 2 -run '^TestKubernetes($(subst $(space),|,$(strip $(APISERVER))))$$' $(ARGS)

@@ -11,6 +11,7 @@ import (
 // TestKubernetesCopies joins the zone to a global: what the global's users write is shown in the system namespace, and
 // nobody changes it there.
 func TestKubernetesCopies(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	g := w.global()
 	z := w.zone(g.join("zone-1")...)

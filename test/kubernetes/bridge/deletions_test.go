@@ -15,6 +15,7 @@ import (
 // TestKubernetesDeletions deletes objects in any order, and while the server is away, with the webhooks of the chart: what
 // may have to stay waits for the server, and nothing else does.
 func TestKubernetesDeletions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	g := w.global()
 	z := w.zone(g.join("zone-1")...)

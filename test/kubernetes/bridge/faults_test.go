@@ -11,6 +11,7 @@ import (
 
 // TestKubernetesRestartCompares changes objects while the zone is away. The zone removes what is gone, and only that.
 func TestKubernetesRestartCompares(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	z := w.zone()
 	for _, name := range []string{"kept", "changed", "gone"} {
@@ -24,6 +25,27 @@ func TestKubernetesRestartCompares(t *testing.T) {
 	z.start()
 	z.holds("backend-ns/kept", "backend-ns/changed", "frontend-ns/new")
 	w.condition("mtp", "backend-ns", "changed", "Accepted", "True")
+}
+
+// TestKubernetesListRefused takes from the zone the right to list one kind, before it starts: what it may not see is not gone.
+func TestKubernetesListRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	z := w.zone()
+	w.apply(permission("kept", "backend-ns", "Exact") + permission("gone", "backend-ns", "Exact"))
+	z.holds("backend-ns/kept", "backend-ns/gone")
+	z.Kill()
+	w.apply(strings.Replace(rights, `{apiGroups: [kuma.io], resources: ["*"],`, `{apiGroups: [kuma.io], resources: [meshes, meshtimeouts],`, 1))
+	w.kubectl("delete", "mtp", "-n", "backend-ns", "gone")
+	z.start()
+	z.measures(`causeway_kubernetes_followed{type="MeshTimeout"} 1`)
+	z.measures(`causeway_kubernetes_followed{type="MeshTrafficPermission"} 0`)
+	z.holds("backend-ns/kept", "backend-ns/gone")
+	if out := z.doctor(); !strings.Contains(out, "the API server is not followed") {
+		t.Errorf("doctor says\n%s", out)
+	}
+	w.apply(rights)
+	z.holds("backend-ns/kept")
 }
 
 // TestKubernetesAPIServerAway stops the API server: the zone keeps what it has, also over a restart of its own, and
@@ -96,6 +118,7 @@ func post(ctx context.Context, url, body string) (int, string, error) {
 // TestKubernetesDefinitionGone deletes a CustomResourceDefinition, and with it all objects: nothing of the mesh goes, until
 // an operator says so.
 func TestKubernetesDefinitionGone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	z := w.zone()
 	w.apply(permission("a", "backend-ns", "Exact") + permission("b", "backend-ns", "Exact"))
@@ -156,6 +179,7 @@ func TestKubernetesMassDeletion(t *testing.T) {
 // TestKubernetesWithoutTheWebhook stores objects that are not valid while nobody judges them. They are told of, and the
 // rest goes on.
 func TestKubernetesWithoutTheWebhook(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	z := w.zone()
 	w.apply(permission("good", "backend-ns", "Exact"))

@@ -15,6 +15,7 @@ import (
 
 // TestKubernetesGlobal runs a global whose users write in Kubernetes, with two zones elsewhere.
 func TestKubernetesGlobal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	g := w.global(w.fed()...)
 	g.webhooks("Fail")

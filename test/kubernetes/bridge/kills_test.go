@@ -35,6 +35,7 @@ func killChunk() (applied, deleted int) {
 // last, and nothing else is: in the cluster, in both zones and in the global. In every other round the API server refuses
 // what nobody judges, and kubectl tries again.
 func TestKubernetesServersKilledDuringWrites(t *testing.T) {
+	t.Parallel()
 	seed := *killSeed
 	if seed == 0 {
 		seed = rand.Uint64()

@@ -74,6 +74,7 @@ func (z *zone) has(name string) {
 // TestKubernetesWebhookDown writes while nobody answers the API server: what nobody judges is not written, and nothing else
 // in the cluster waits for it.
 func TestKubernetesWebhookDown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	z := w.zone()
 	z.webhooks("Fail")

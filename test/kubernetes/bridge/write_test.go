@@ -17,6 +17,7 @@ import (
 
 // TestKubernetesWrites follows a policy from kubectl to the store and back into its conditions.
 func TestKubernetesWrites(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	z := w.zone()
 	z.webhooks("Fail")
