@@ -80,7 +80,7 @@ causeway.io/leader: "true"
 
 {{- define "causeway-zone.cniSelector" -}}
 app.kubernetes.io/name: causeway-cni
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "causeway-zone.cniLabels" -}}
