@@ -64,6 +64,35 @@ func TestHelmRenders(t *testing.T) {
 	}
 }
 
+// TestHelmReusesValues checks values of an older chart, which helm upgrade --reuse-values takes in place of this one's: they
+// know nothing of the plugin, and --set adds to them what it names.
+func TestHelmReusesValues(t *testing.T) {
+	folder := filepath.Join(root, "deploy", "charts", "causeway-zone")
+	chart := filepath.Join(t.TempDir(), "causeway-zone")
+	must(t, os.CopyFS(chart, os.DirFS(folder)))
+	raw, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	must(t, err)
+	begin, rest, _ := strings.Cut(string(raw), "  cni:\n")
+	_, end, ok := strings.Cut(rest, "    confFile: \"\"\n")
+	if !ok {
+		t.Fatal("the values of the plugin are not found")
+	}
+	must(t, os.WriteFile(filepath.Join(chart, "values.yaml"), []byte(begin+end), 0o600))
+	template := func(set string) string {
+		return output(t, tool(t, "helm"), "template", "mesh", chart, "--namespace", "causeway", "--kube-version", kubernetes, "--set",
+			"zone=z,kubernetes.enabled=true,injection.enabled=true"+set)
+	}
+	if got := template(""); strings.Contains(got, "kind: DaemonSet") || strings.Contains(got, "--injection-cni") {
+		t.Error("the plugin is there without being asked for")
+	}
+	got := template(",injection.cni.enabled=true")
+	for _, want := range []string{"--injection-cni", `namespace: "kube-system"`, `path: "/opt/cni/bin"`, `path: "/etc/cni/net.d"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
 // TestHelmRefuses checks that invalid values are refused with their path.
 func TestHelmRefuses(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "charts", "refused.txt"))
