@@ -41,6 +41,9 @@ const bothFamilies = `{
 // cniEntry is what the plugin's installer adds to a list.
 var cniEntry = regexp.MustCompile(`,\n\{"type":"causeway-cni",[^\n]*?"except":\[[^\n]*?\]\}`)
 
+// cniSet is the name of the DaemonSet that installs the plugin, and of its account.
+const cniSet = "z-causeway-zone-mesh-system-cni"
+
 // cniPods are a backend with a port past its proxy, and callers, in a namespace whose pods must be restricted.
 const cniPods = `
 apiVersion: v1
@@ -91,6 +94,7 @@ func TestKubernetesCNI(t *testing.T) {
 	c.inPlace()
 	t.Run("another writer of the list", func(t *testing.T) { c.was = c.as(t).checkRewritten() })
 	t.Run("pods", func(t *testing.T) { c.as(t).checkPods() })
+	t.Run("another version", func(t *testing.T) { c.as(t).checkUpgraded() })
 	t.Run("a Job", func(t *testing.T) { c.as(t).checkJob() })
 	t.Run("what cannot be captured", func(t *testing.T) { c.as(t).checkRefused() })
 	t.Run("without the plugin", func(t *testing.T) { c.as(t).checkMissing() })
@@ -216,6 +220,8 @@ func (c *cni) checkPods() {
 		{"plain", "client", four + ":9901/ready", ""},
 		{"plain", "client", six + ":9901/ready", ""},
 		{"plain", "client", four + ":15021/ready", "200"},
+		{"shop", "stranger", four + ":8080", ""},
+		{"shop", "stranger", six + ":8080", ""},
 	} {
 		c.eventually(fmt.Sprint(call), func(ctx context.Context) error {
 			if got := c.get(ctx, call.namespace, call.pod, call.url); got != call.want {
@@ -227,6 +233,25 @@ func (c *cni) checkPods() {
 	for _, address := range []string{four + ":7000", six + ":7000"} { // the excluded port shows that the address is right
 		if out := c.kubectl("exec", "-n", "plain", "client", "-c", "app", "--", "/usr/bin/app", "line", address); !strings.Contains(out, "220 welcome") {
 			c.t.Errorf("%s says %s", address, out)
+		}
+	}
+}
+
+// checkUpgraded replaces the pod of the DaemonSet, as an upgrade does. The plugin stays, and its pod has no other right than
+// to ask for its DaemonSet.
+func (c *cni) checkUpgraded() {
+	said := c.listen()
+	c.kubectl("rollout", "restart", "-n", "kube-system", "daemonset/"+cniSet)
+	if said := said(); !strings.Contains(said, `"msg":"the plugin stays","why":"the DaemonSet is there"`) {
+		c.t.Errorf("it says %s", said)
+	}
+	c.inPlace()
+	c.kubectl("rollout", "status", "-n", "kube-system", "daemonset/"+cniSet, "--timeout=90s")
+	c.inPlace()
+	for _, may := range [][]string{{"get", "daemonsets/other"}, {"list", "daemonsets"}, {"patch", "daemonsets/" + cniSet}, {"get", "pods"},
+		{"delete", "pods"}, {"get", "secrets"}, {"get", "nodes"}} {
+		if out, _ := c.Kubectl(c.t.Context(), "auth", "can-i", may[0], may[1], "-n", "kube-system", "--as", "system:serviceaccount:kube-system:"+cniSet); !strings.HasSuffix(strings.TrimSpace(out), "no") {
+			c.t.Errorf("it may %s: %s", strings.Join(may, " "), out)
 		}
 	}
 }
