@@ -2,15 +2,22 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
+	"syscall"
 	"time"
 )
 
-// verifyTime limits each connection of Verify. It stays within the machine.
-const verifyTime = 2 * time.Second
+const (
+	// verifyTime limits Verify for each address: longer than an IPv6 address takes until it is known to be nobody else's.
+	// Until then, it does not answer.
+	verifyTime = 5 * time.Second
+	// tryTime limits each connection, and answerTime what the proxy's port takes to have it. It stays within the machine.
+	tryTime, answerTime = 500 * time.Millisecond, 2 * time.Second
+)
 
 // Verify checks that the network of the caller has the rules of a capture, without the right to read them: only the
 // rules redirect a connection of the proxy's user, to an address of its own machine, to the inbound port. The caller runs
@@ -74,14 +81,12 @@ func ownAddresses() (out []netip.Addr, err error) {
 func reaches(ctx context.Context, to netip.AddrPort, proxy *net.TCPListener) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTime)
 	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", to.String())
+	conn, err := dial(ctx, to)
 	if err != nil {
 		return fmt.Errorf("%w: a connection to %s did not reach the proxy's port: %w", ErrNotCaptured, to, err)
 	}
 	defer conn.Close()
-	until, _ := ctx.Deadline()
-	if err := proxy.SetDeadline(until); err != nil {
+	if err := proxy.SetDeadline(time.Now().Add(answerTime)); err != nil {
 		return err
 	}
 	for {
@@ -93,6 +98,23 @@ func reaches(ctx context.Context, to netip.AddrPort, proxy *net.TCPListener) err
 		accepted.Close()
 		if same { // others may call at this moment
 			return nil
+		}
+	}
+}
+
+// dial connects to an address of this machine, which may be too new to answer. A refusal is an answer.
+func dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: tryTime}
+	for {
+		begun := time.Now()
+		conn, err := dialer.DialContext(ctx, "tcp", to.String())
+		if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(tryTime - time.Since(begun)):
 		}
 	}
 }

@@ -91,3 +91,22 @@ func TestVerifyByIPv6(t *testing.T) {
 		t.Errorf("IPv6 alone, without rules: %v", err)
 	}
 }
+
+// TestVerifyANewAddress: an address of IPv6 answers nobody until it is known that no neighbour has it. Verify waits for it,
+// and a pod that runs once does not fail for it.
+func TestVerifyANewAddress(t *testing.T) {
+	t.Parallel()
+	server, _ := newPair(t)
+	if server == nil {
+		return
+	}
+	s := both
+	s.ProxyUser = proxyUser
+	server.install(both)
+	server.ip("addr add fd99::7/64 dev wire")
+	var err error
+	server.as(proxyUser, func() { err = capture.Verify(t.Context(), s) })
+	if err != nil {
+		t.Error(err)
+	}
+}
