@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/types"
@@ -22,6 +23,8 @@ const (
 	// capability is what a plugin declares so that a container runtime passes it the annotations of pods. Source:
 	// containerd since 1.5, and CRI-O.
 	capability = "io.kubernetes.cri.pod-annotations"
+	// maxText limits what an error repeats, in bytes.
+	maxText = 512
 )
 
 // versions are the versions of the Container Network Interface that the plugin supports.
@@ -135,10 +138,20 @@ func read(args *skel.CmdArgs) (*config, *capture.Settings, error) {
 	}
 	s, err := capture.ParseSettings(text)
 	if err != nil {
-		return nil, nil, c.failed("it does not start: annotation %s, which the zone writes when a pod is created: %w: upgrade the zone and this plugin "+
-			"to the same version, then delete the pod", Annotation, err)
+		return nil, nil, c.failed("it does not start: annotation %s, which the zone writes when a pod is created: %s: upgrade the zone and this plugin "+
+			"to the same version, then delete the pod", Annotation, brief(err))
 	}
 	return c, s, nil
+}
+
+// brief returns the text of an error, which may repeat an annotation: others write it, and each attempt to start the pod
+// logs it.
+func brief(err error) string {
+	text := err.Error()
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "..."
+	}
+	return text
 }
 
 // failed returns an error about the pod.

@@ -157,6 +157,17 @@ func sameResult(t *testing.T, out, conf string) bool {
 	return reflect.DeepEqual(got, want.PrevResult)
 }
 
+// TestLongAnnotations: what an error repeats of an annotation is short. It goes into the node's log at each attempt.
+func TestLongAnnotations(t *testing.T) {
+	long := strings.Repeat("ä", 100_000)
+	for _, text := range []string{`{"` + long + `": 1}`, `{"proxyUser": 1, "inboundPorts": ["` + long + `"]}`} {
+		out, status := call(t, "ADD", "/run/netns/no-such", "shop/a", conf("1.0.0", map[string]string{Annotation: text}))
+		if status != 1 || len(out) > 2048 || !strings.Contains(out, "then delete the pod") {
+			t.Errorf("status %d, %d bytes: %.1000s", status, len(out), out)
+		}
+	}
+}
+
 // TestPluginOfAPod is the life of one pod: made, made again, checked, changed, deleted.
 func TestPluginOfAPod(t *testing.T) {
 	n := newNetwork(t)
