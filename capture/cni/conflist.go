@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/version"
 )
 
 // entryOf returns the plugin's entry in a list of plugins.
@@ -16,6 +19,34 @@ func entryOf(except []string) ([]byte, error) {
 		Capabilities map[string]bool `json:"capabilities"`
 		Except       []string        `json:"except,omitempty"`
 	}{Name, map[string]bool{capability: true}, except})
+}
+
+// spoken returns an error unless the plugin speaks the version of a list. A container runtime takes cniVersion, or the
+// newest of cniVersions that it knows.
+func spoken(text []byte) error {
+	var is map[string]json.RawMessage
+	if err := json.Unmarshal(text, &is); err != nil {
+		return err
+	}
+	var one string
+	var more []string
+	for key, into := range map[string]any{"cniVersion": &one, "cniVersions": &more} {
+		if raw, ok := is[key]; !ok {
+			continue
+		} else if err := json.Unmarshal(raw, into); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	ours := versions.SupportedVersions()
+	if !slices.Contains(ours, one) {
+		return fmt.Errorf("cniVersion %.20q: %s speaks %s: with another, no pod of this node would start", one, Name, strings.Join(ours, ", "))
+	}
+	for _, v := range more {
+		if !slices.Contains(version.All.SupportedVersions(), v) {
+			return fmt.Errorf("cniVersions has %.20q, and %s speaks none after %s", v, Name, ours[len(ours)-1])
+		}
+	}
+	return nil
 }
 
 // place is where a plugin's entry is in the text of a list.

@@ -40,12 +40,25 @@ var ErrNoList = errors.New("no list of plugins")
 // Install puts the plugin into its place: first the program, then its entry in the list of plugins, each by renaming a
 // complete file. It reports whether something was missing or different.
 func (n *Node) Install() (changed bool, err error) {
+	if n.known == nil {
+		n.removeNew() // at first: later ones may be another process's
+	}
 	program, err := n.installProgram()
 	if err != nil {
 		return false, fmt.Errorf("the plugin's program: %w", err)
 	}
 	entry, err := n.installEntry()
 	return program || entry, err
+}
+
+// removeNew removes what a process has left that was killed while it wrote. Programs are large.
+func (n *Node) removeNew() {
+	for _, dir := range []string{n.BinDir, n.ConfDir} {
+		left, _ := filepath.Glob(filepath.Join(dir, newPrefix+"*"))
+		for _, path := range left {
+			_ = os.Remove(path)
+		}
+	}
 }
 
 func (n *Node) target() string { return filepath.Join(n.BinDir, Name) }
@@ -104,11 +117,20 @@ func (n *Node) installEntry() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	return edit(path, n.complete)
+}
+
+// complete returns a list with the entry. A list of a version that the plugin does not speak is refused: no pod of its
+// node could start or end.
+func (n *Node) complete(text []byte) ([]byte, error) {
 	entry, err := entryOf(n.Except)
-	if err != nil {
-		return false, err
+	if err == nil {
+		err = spoken(text)
 	}
-	return edit(path, func(text []byte) ([]byte, error) { return with(text, entry) })
+	if err != nil {
+		return nil, err
+	}
+	return with(text, entry)
 }
 
 // list returns the list of plugins that the container runtime uses.
@@ -135,9 +157,10 @@ func (n *Node) list() (string, error) {
 	return filepath.Join(n.ConfDir, name), nil
 }
 
-// Uninstall removes the entry from all lists, and then the program. It leaves the program where an entry may be left: a
-// container runtime that does not find it starts no pods.
+// Uninstall removes the entry from all lists, and then the program. It leaves the program where an entry may be left, as
+// in a list that another program has put aside or has copied: a container runtime that does not find it starts no pods.
 func (n *Node) Uninstall() (removed bool, err error) {
+	n.removeNew()
 	lists, err := filepath.Glob(filepath.Join(n.ConfDir, "*.conflist"))
 	if err != nil {
 		return false, err
@@ -156,6 +179,7 @@ func (n *Node) Uninstall() (removed bool, err error) {
 		removed = removed || changed
 		failed = errors.Join(failed, err)
 	}
+	failed = errors.Join(failed, n.named())
 	if failed != nil {
 		return removed, fmt.Errorf("%w: remove %s from it, then %s", failed, Name, n.target())
 	}
@@ -164,6 +188,25 @@ func (n *Node) Uninstall() (removed bool, err error) {
 		return removed, nil
 	}
 	return removed || err == nil, err
+}
+
+// named returns an error that names a file of the folder of lists, whatever kind it is, that has the plugin's name.
+func (n *Node) named() error {
+	all, err := os.ReadDir(n.ConfDir)
+	for _, e := range all {
+		path := filepath.Join(n.ConfDir, e.Name())
+		if is, err := os.Stat(path); err != nil || !is.Mode().IsRegular() || is.Size() > maxConf {
+			continue // no list
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(text, []byte(Name)) {
+			return fmt.Errorf("%s names the plugin, and may become a list again", path)
+		}
+	}
+	return err
 }
 
 // Check returns why the plugin is not in its place; nil if it is. It changes nothing.
@@ -183,15 +226,11 @@ func (n *Node) Check() error {
 	if err != nil {
 		return err
 	}
-	entry, err := entryOf(n.Except)
-	if err != nil {
-		return err
-	}
 	text, err := readConf(path)
 	if err != nil {
 		return err
 	}
-	wanted, err := with(text, entry)
+	wanted, err := n.complete(text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -248,5 +287,12 @@ func replace(path string, content io.Reader, mode fs.FileMode) error {
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path)) // after a power failure, a list must not name a program that is gone
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -48,6 +48,11 @@ func is(t *testing.T, path, want string) {
 	}
 }
 
+// versioned is the list with another version.
+func versioned(version string) string {
+	return strings.Replace(list, `"cniVersion": "1.0.0"`, version, 1)
+}
+
 // installed is the list with the plugin.
 func installed(t *testing.T) string {
 	t.Helper()
@@ -140,6 +145,13 @@ func TestInstallRefuses(t *testing.T) {
 		{"no JSON", func(n *Node) { write(t, n.conf("10-pods.conflist"), "{") }, "10-pods.conflist: "},
 		{"a link", func(n *Node) { must(t, os.Symlink(n.conf("20-other.conflist"), n.conf("05-a.conflist"))) }, "want a regular file"},
 		{"too big", func(n *Node) { write(t, n.conf("10-pods.conflist"), list+strings.Repeat(" ", maxConf)) }, "at most"},
+		{"no version", func(n *Node) { write(t, n.conf("10-pods.conflist"), versioned(`"x": 1`)) }, `cniVersion "": causeway-cni speaks 0.3.0`},
+		{"an old version", func(n *Node) { write(t, n.conf("10-pods.conflist"), versioned(`"cniVersion": "0.2.0"`)) }, `cniVersion "0.2.0"`},
+		{"a new version", func(n *Node) { write(t, n.conf("10-pods.conflist"), versioned(`"cniVersion": "1.2.0"`)) }, `cniVersion "1.2.0"`},
+		{"one of new versions", func(n *Node) {
+			write(t, n.conf("10-pods.conflist"), versioned(`"cniVersion": "1.0.0", "cniVersions": ["0.1.0", "1.1.0", "2.0.0"]`))
+		}, `cniVersions has "2.0.0"`},
+		{"a version that is none", func(n *Node) { write(t, n.conf("10-pods.conflist"), versioned(`"cniVersion": 1`)) }, "cniVersion: "},
 		{"no folder of plugins", func(n *Node) { must(t, os.RemoveAll(n.BinDir)) }, "the plugin's program: "},
 	} {
 		n := newNode(t)
@@ -180,9 +192,42 @@ func TestUninstallKeepsTheProgram(t *testing.T) {
 	is(t, n.conf("10-pods.conflist"), list)
 	write(t, n.conf("20-other.conflist"), "not a list, and not ours")
 	must(t, os.Symlink("nowhere", n.conf("30-link.conflist")))
+	write(t, n.conf("10-pods.conflist.other_bak"), installed(t)) // another network's installer puts lists aside, and back
+	if _, err := n.Uninstall(); err == nil || !strings.Contains(err.Error(), "10-pods.conflist.other_bak names the plugin") {
+		t.Errorf("beside a list that was put aside: %v", err)
+	}
+	is(t, n.target(), "version 1")
+	must(t, os.Remove(n.conf("10-pods.conflist.other_bak")))
 	if removed, err := n.Uninstall(); err != nil || !removed {
 		t.Errorf("then: %v, %v", removed, err)
 	}
+}
+
+// TestKilled: what a process leaves that is killed while it writes is removed by the next one, or at the end.
+func TestKilled(t *testing.T) {
+	n := newNode(t)
+	half := func() {
+		write(t, filepath.Join(n.BinDir, newPrefix+"1"), "half of a program")
+		write(t, n.conf(newPrefix+"2"), "{")
+	}
+	gone := func(when string) {
+		t.Helper()
+		for _, dir := range []string{n.BinDir, n.ConfDir} {
+			if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
+				t.Errorf("%s: %v is left, %v", when, left, err)
+			}
+		}
+	}
+	half()
+	if _, err := n.Install(); err != nil {
+		t.Fatal(err)
+	}
+	gone("installed")
+	half()
+	if _, err := n.Uninstall(); err != nil {
+		t.Fatal(err)
+	}
+	gone("uninstalled")
 }
 
 // TestKeep: whoever writes a list anew, or one that counts before it, or removes the program, the plugin comes back.
