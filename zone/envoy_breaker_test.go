@@ -51,22 +51,27 @@ func TestInboundCircuitBreaker(t *testing.T) {
 	requests.Wait()
 	eventually(t, "requests below the limits to be answered", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusOK })
 
-	first := dialled(t, ports[1])
+	// Whether the first is with the application is known when that answers: until then, it may be the one that is closed.
+	var first net.Conn
+	eventually(t, "a first connection to be answered", func() bool {
+		first = dialled(t, ports[1])
+		if readAnswer(t, first) == nil {
+			return true
+		}
+		_ = first.Close()
+		return false
+	})
 	defer first.Close()
 	eventually(t, "a second connection to be closed", func() bool {
 		second := dialled(t, ports[1])
 		defer second.Close()
-		must(t, second.SetReadDeadline(time.Now().Add(time.Second)))
-		_, err := second.Read(make([]byte, 1))
-		return errors.Is(err, io.EOF)
+		return errors.Is(readAnswer(t, second), io.EOF)
 	})
 	w.remove(resources.TypeMeshCircuitBreaker, "limits")
 	eventually(t, "two connections to be there", func() bool {
 		second := dialled(t, ports[1])
 		defer second.Close()
-		must(t, second.SetReadDeadline(time.Now().Add(time.Second)))
-		n, _ := second.Read(make([]byte, 1))
-		return n == 1
+		return readAnswer(t, second) == nil
 	})
 	e.refusedNothing()
 }
@@ -78,6 +83,14 @@ func dialled(t *testing.T, port int) net.Conn {
 	_, err = io.WriteString(conn, "hello")
 	must(t, err)
 	return conn
+}
+
+// readAnswer reads the byte with which holding answers, and returns why there is none.
+func readAnswer(t *testing.T, conn net.Conn) error {
+	t.Helper()
+	must(t, conn.SetReadDeadline(time.Now().Add(time.Second)))
+	_, err := io.ReadFull(conn, make([]byte, 1))
+	return err
 }
 
 // holding is an application that answers what comes with a byte and keeps the connection.
