@@ -117,7 +117,7 @@ func TestGatewaySharesHaveTheirOwnConfs(t *testing.T) {
 	for _, name := range []string{"backend", "other"} {
 		w.handler(name, name, func(out http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/slow" {
-				time.Sleep(3 * time.Second) // far beyond the timeout, also for an Envoy that is held up
+				time.Sleep(4 * time.Second) // far beyond the timeout, which in turn is long for an Envoy that is held up
 			}
 			_, _ = fmt.Fprint(out, name)
 		})
@@ -127,7 +127,7 @@ func TestGatewaySharesHaveTheirOwnConfs(t *testing.T) {
 	w.route("web", "", "{matches: [{path: {type: PathPrefix, value: /}}], default: {backendRefs: [{kind: MeshService, name: backend, weight: 30}, {kind: MeshService, name: other, weight: 10}]}}")
 	w.gets(port, "a.example", "/", http.StatusOK, "")
 	before := e.listeners()
-	w.policy(resources.TypeMeshTimeout, "{kind: MeshService, name: other}", "{http: {requestTimeout: 200ms}}")
+	w.policy(resources.TypeMeshTimeout, "{kind: MeshService, name: other}", "{http: {requestTimeout: 1s}}")
 	eventually(t, "the parts", func() bool {
 		return strings.Contains(e.get("/config_dump?resource=dynamic_route_configs"), `"numerator": 750000`)
 	})
