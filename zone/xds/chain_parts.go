@@ -11,13 +11,11 @@ import (
 // immutable.
 type chainParts struct {
 	before string
-	// manager is the last filter of a chain for HTTP; nil for others.
-	manager *managerParts
+	// manager is the connection manager of a chain for HTTP, its last filter, without spans, which have the name of a
+	// workload; empty for others. Every connection manager has fields.
+	manager string
 	after   string
 }
-
-// managerParts are the fields of a marshalled connection manager around its spans, which have the name of a workload.
-type managerParts struct{ before, after string }
 
 // newChainParts marshals a chain. manager is its last filter, without spans; nil for none.
 func newChainParts(all *listenerv3.FilterChain, manager *hcmv3.HttpConnectionManager) (*chainParts, error) {
@@ -35,23 +33,7 @@ func newChainParts(all *listenerv3.FilterChain, manager *hcmv3.HttpConnectionMan
 	if err != nil {
 		return nil, err
 	}
-	at, err := whereFieldIs(whole, tracingOfManager)
-	return &chainParts{string(before), &managerParts{string(whole[:at]), string(whole[at:])}, string(after)}, err
-}
-
-// whereFieldIs returns where a field belongs in a marshalled message that lacks it: protobuf orders them by number.
-func whereFieldIs(message []byte, field protowire.Number) (at int, err error) {
-	for at < len(message) {
-		number, _, n := protowire.ConsumeField(message[at:])
-		if n < 0 {
-			return 0, protowire.ParseError(n)
-		}
-		if number > field {
-			break
-		}
-		at += n
-	}
-	return at, nil
+	return &chainParts{string(before), string(whole), string(after)}, nil
 }
 
 // Fields of Listener, FilterChain, Filter and HttpConnectionManager.
@@ -59,7 +41,6 @@ const (
 	chainsOfListener             protowire.Number = 3
 	filtersOfChain               protowire.Number = 3
 	nameOfFilter, configOfFilter protowire.Number = 1, 4
-	tracingOfManager             protowire.Number = 7
 )
 
 // managerFilter is the name of a connection manager in a chain, and managerURL its type.
@@ -70,7 +51,8 @@ var managerURL = typeURLOf(&hcmv3.HttpConnectionManager{})
 // chain is a filter chain of a proxy: what it shares with others, with what is its own.
 type chain struct {
 	*chainParts
-	// spans is the field of a connection manager that sends spans; empty for none.
+	// spans is the field of a connection manager that sends spans; empty for none. It comes last: the order of fields has no
+	// meaning.
 	spans string
 	// handshakes has the name of the proxy's identity; nil for plaintext.
 	handshakes *stencil
@@ -83,8 +65,8 @@ type sizes struct{ chain, filter, config, manager int }
 
 func (c *chain) sizes() (s sizes) {
 	s.chain = len(c.before) + c.handshakes.size(c.identity) + len(c.after)
-	if c.manager != nil {
-		s.manager = len(c.manager.before) + len(c.spans) + len(c.manager.after)
+	if c.manager != "" {
+		s.manager = len(c.manager) + len(c.spans)
 		s.config = sizeOfBytes(anyTypeURL, len(managerURL)) + sizeOfBytes(anyValue, s.manager)
 		s.filter = sizeOfBytes(nameOfFilter, len(managerFilter)) + sizeOfBytes(configOfFilter, s.config)
 		s.chain += sizeOfBytes(filtersOfChain, s.filter)
@@ -96,11 +78,10 @@ func (c *chain) sizes() (s sizes) {
 func (c *chain) appendTo(to []byte) []byte {
 	s := c.sizes()
 	to = append(appendHead(to, chainsOfListener, s.chain), c.before...)
-	if c.manager != nil {
+	if c.manager != "" {
 		to = appendText(appendHead(to, filtersOfChain, s.filter), nameOfFilter, managerFilter)
 		to = appendText(appendHead(to, configOfFilter, s.config), anyTypeURL, managerURL)
-		to = append(appendHead(to, anyValue, s.manager), c.manager.before...)
-		to = append(append(to, c.spans...), c.manager.after...)
+		to = append(append(appendHead(to, anyValue, s.manager), c.manager...), c.spans...)
 	}
 	return append(c.handshakes.appendTo(to, c.identity), c.after...)
 }
