@@ -12,7 +12,7 @@ import (
 // TestVerify: without a right to read the rules, the proxy's user knows whether they are there.
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	server, _ := newPair(t)
+	server, client := newPair(t)
 	if server == nil {
 		return
 	}
@@ -33,7 +33,25 @@ func TestVerify(t *testing.T) {
 	}
 	missing("no rules", verify(proxyUser, nil), "a connection to 10.99.0.1:1 did not reach the proxy's port")
 	server.serve(applicationUser, ":1", func(net.Conn) string { return "application" })
+	missing("no rules, and no port below the proxy's", verify(proxyUser, func(s *capture.Settings) {
+		s.ExcludeInboundPorts = []capture.Ports{{First: 1, Last: 15005}}
+	}), "a connection to 10.99.0.1:15007")
 	missing("no rules, and a port that answers", verify(proxyUser, nil), "something other than the proxy's port answers at 10.99.0.1:1")
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // another machine calls the proxy all the time
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				client.hears(0, server4+":15006")
+			}
+		}
+	}()
+	missing("no rules, and calls from elsewhere", verify(proxyUser, nil), "something other than the proxy's port answers at 10.99.0.1:1")
+	close(stop)
+	<-stopped
 
 	server.install(both)
 	for what, err := range map[string]error{
@@ -63,10 +81,6 @@ func TestVerify(t *testing.T) {
 	if err := verify(proxyUser, nil); err == nil || !strings.Contains(err.Error(), "has to be free") {
 		t.Errorf("beside the proxy: %v", err)
 	}
-	server.ip("link set wire down", "addr flush dev wire")
-	if err := verify(proxyUser, nil); err == nil {
-		t.Error("without an address: it is verified")
-	}
 }
 
 // TestVerifyByIPv6: a machine that has IPv6 alone is verified by it.
@@ -89,6 +103,12 @@ func TestVerifyByIPv6(t *testing.T) {
 	server.as(proxyUser, func() { err = capture.Verify(t.Context(), s) })
 	if !errors.Is(err, capture.ErrNotCaptured) || !strings.Contains(err.Error(), "[fd99::1]:1") {
 		t.Errorf("IPv6 alone, without rules: %v", err)
+	}
+	server.install(both)
+	server.ip("addr flush dev wire")
+	server.as(proxyUser, func() { err = capture.Verify(t.Context(), s) })
+	if !errors.Is(err, capture.ErrNotCaptured) {
+		t.Errorf("without an address: %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package cni
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -24,6 +25,10 @@ func (n *Node) Keep(ctx context.Context, told func(changed bool, err error)) err
 	if err != nil {
 		return err
 	}
+	changes := make(chan struct{}, 1)
+	var watching sync.WaitGroup
+	watching.Go(func() { gather(watcher, changes) })
+	defer watching.Wait()
 	defer watcher.Close()
 	if err := errors.Join(watcher.Add(n.ConfDir), watcher.Add(n.BinDir)); err != nil {
 		return err
@@ -34,7 +39,6 @@ func (n *Node) Keep(ctx context.Context, told func(changed bool, err error)) err
 		if err := limit.Wait(ctx); err != nil {
 			return nil //nolint:nilerr // ctx has ended
 		}
-		drain(watcher)
 		changed, err := n.Install()
 		is := ""
 		if err != nil {
@@ -47,24 +51,27 @@ func (n *Node) Keep(ctx context.Context, told func(changed bool, err error)) err
 		recheck := time.NewTimer(recheckTime)
 		select {
 		case <-ctx.Done():
-		case <-watcher.Events:
-		case err := <-watcher.Errors:
-			_ = err // events were lost: look
+		case <-changes:
 		case <-recheck.C:
 		}
 		recheck.Stop()
 	}
 }
 
-// drain takes what has happened so far: the next look sees it all.
-func drain(w *fsnotify.Watcher) {
+// gather makes one change of all that happen until somebody looks. It ends when the watcher is closed.
+func gather(w *fsnotify.Watcher, changes chan<- struct{}) {
 	for {
+		var more bool
 		select {
-		case <-w.Events:
-		case err := <-w.Errors:
-			_ = err
-		default:
+		case _, more = <-w.Events:
+		case _, more = <-w.Errors: // events were lost
+		}
+		if !more {
 			return
+		}
+		select {
+		case changes <- struct{}{}:
+		default:
 		}
 	}
 }

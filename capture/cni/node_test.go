@@ -241,6 +241,7 @@ func TestKeep(t *testing.T) {
 	if err := <-told; !errors.Is(err, ErrNoList) {
 		t.Fatalf("without a list: %v", err)
 	}
+	removed := func() { must(t, os.Remove(n.target())) }
 	other := Node{Program: n.Program, BinDir: n.BinDir, ConfDir: n.ConfDir, Except: n.Except} // as the command status
 	for _, c := range []struct {
 		what   string
@@ -250,8 +251,8 @@ func TestKeep(t *testing.T) {
 		{"written anew", func() { write(t, n.conf("10-pods.conflist"), list) }},
 		{"replaced", func() { write(t, n.conf("x"), list); must(t, os.Rename(n.conf("x"), n.conf("10-pods.conflist"))) }},
 		{"another counts before", func() { write(t, n.conf("05-new.conflist"), list) }},
-		{"the program is removed", func() { must(t, os.Remove(n.target())) }},
 		{"the program is replaced", func() { write(t, n.target(), "broken"); must(t, os.Chmod(n.target(), 0o600)) }},
+		{"the program is removed", removed}, {"and again", removed}, {"and again", removed}, {"and again", removed},
 	} {
 		c.change()
 		deadline := time.After(recheckTime / 2) // it is told, and does not wait until it looks by itself

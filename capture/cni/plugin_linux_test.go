@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
 
 	"github.com/causeway-mesh/causeway/capture"
@@ -57,14 +58,19 @@ func newNetwork(t *testing.T) *network {
 func (n *network) status() *capture.Status {
 	n.t.Helper()
 	var out *capture.Status
-	done := make(chan error)
-	n.work <- func() {
-		var err error
+	n.do(func() (err error) {
 		out, err = capture.Read()
-		done <- err
-	}
-	must(n.t, <-done)
+		return err
+	})
 	return out
+}
+
+// do does something in the network.
+func (n *network) do(f func() error) {
+	n.t.Helper()
+	done := make(chan error)
+	n.work <- func() { done <- f() }
+	must(n.t, <-done)
 }
 
 // call calls the plugin as a container runtime does.
@@ -193,6 +199,15 @@ func TestPluginOfAPod(t *testing.T) {
 	step("CHECK", n.path, "shop/a", c, "")
 	step("CHECK", n.path, "shop/a", conf("1.1.0", map[string]string{Annotation: strings.ReplaceAll(settings, "15021", "15020")}), "not captured as its annotation says (installed)")
 	step("CHECK", n.path, "shop/a", conf("1.1.0", nil), "")
+	n.do(func() error {
+		c, err := nftables.New()
+		if err != nil {
+			return err
+		}
+		c.FlushChain(&nftables.Chain{Table: &nftables.Table{Family: nftables.TableFamilyINet, Name: "causeway_capture"}, Name: "prerouting"})
+		return c.Flush()
+	})
+	step("CHECK", n.path, "shop/a", c, "not captured as its annotation says (partial)")
 	step("DEL", n.path, "shop/a", c, "")
 	step("DEL", "", "shop/a", c, "")
 	step("DEL", "", "shop/a", conf("1.1.0", map[string]string{Annotation: "{"}), "")
