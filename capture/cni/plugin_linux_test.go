@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/nftables"
@@ -73,11 +74,13 @@ func (n *network) do(f func() error) {
 	must(n.t, <-done)
 }
 
-// call calls the plugin as a container runtime does.
+// call calls the plugin as a container runtime does, in a network of its own: one that misses the pod's must not change
+// this machine's.
 func call(t *testing.T, command, netns, pod, conf string) (out string, status int) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{Name}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	cmd.Env = []string{"CNI_COMMAND=" + command, "CNI_CONTAINERID=c1", "CNI_IFNAME=eth0", "CNI_PATH=/opt/cni/bin", "CNI_NETNS=" + netns,
 		"CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=" + strings.ReplaceAll(pod, "/", ";K8S_POD_NAME=") + ";K8S_POD_UID=u;K8S_POD_INFRA_CONTAINER_ID=c1"}
 	cmd.Stdin = strings.NewReader(conf)
