@@ -45,11 +45,34 @@ type admissionResponse struct {
 
 // admissionStatus is a refusal, as kubectl shows it.
 type admissionStatus struct {
-	Status  string `json:"status"`
+	Status  string           `json:"status"`
+	Message string           `json:"message"`
+	Reason  string           `json:"reason,omitempty"`
+	Code    int              `json:"code"`
+	Details admissionDetails `json:"details"`
+}
+
+// admissionDetails name the object, and what is wrong with it. kubectl prints both: a folder has many objects.
+type admissionDetails struct {
+	Group  string           `json:"group,omitempty"`
+	Kind   string           `json:"kind,omitempty"`
+	Name   string           `json:"name,omitempty"`
+	Causes []admissionCause `json:"causes,omitempty"`
+}
+
+type admissionCause struct {
+	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	Reason  string `json:"reason,omitempty"`
-	Code    int    `json:"code"`
-	Details any    `json:"details,omitempty"`
+	Field   string `json:"field"`
+}
+
+// about names the object of a request in the refusal of it. With a name but without causes, kubectl would not print the
+// message.
+func (r *admissionResponse) about(q *admissionRequest) *admissionResponse {
+	if r.Status != nil && len(r.Status.Details.Causes) > 0 {
+		r.Status.Details.Group, r.Status.Details.Kind, r.Status.Details.Name = q.Kind.Group, q.Kind.Kind, q.Name
+	}
+	return r
 }
 
 // parseReview reads a review.
@@ -76,17 +99,8 @@ func refused(err error) *admissionResponse {
 	} else {
 		s.Reason = reasons[s.Code]
 	}
-	if len(e.InvalidParameters) > 0 {
-		type cause struct {
-			Reason  string `json:"reason"`
-			Message string `json:"message"`
-			Field   string `json:"field"`
-		}
-		causes := make([]cause, len(e.InvalidParameters))
-		for i, p := range e.InvalidParameters {
-			causes[i] = cause{Reason: "FieldValueInvalid", Message: p.Reason, Field: p.Field}
-		}
-		s.Details = map[string]any{"causes": causes}
+	for _, p := range e.InvalidParameters {
+		s.Details.Causes = append(s.Details.Causes, admissionCause{Reason: "FieldValueInvalid", Message: p.Reason, Field: p.Field})
 	}
 	return &admissionResponse{Status: s}
 }

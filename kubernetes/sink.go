@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 )
@@ -74,6 +75,9 @@ func (s *sink) Failed(err error) {
 	defer b.mu.Unlock()
 	if k.failed == nil {
 		k.since = b.Now()
+		if apiserver.IsNotFound(err) {
+			err = fmt.Errorf("it has no CustomResourceDefinition of the type: install the chart causeway-crds, or what causewayctl install crds prints: %w", err)
+		}
 		b.Log.Warn("cannot follow the Kubernetes API server; the server continues with its last state", "type", k.Type,
 			"error", err)
 	}

@@ -53,7 +53,7 @@ func (b *Bridge) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this is no AdmissionReview: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	response := judge(r.Context(), question)
+	response := judge(r.Context(), question).about(question)
 	response.UID = question.UID
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(admissionReview{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview",

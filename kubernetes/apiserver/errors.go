@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Error is a refusal of the API server.
@@ -16,7 +17,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("the Kubernetes API server answers %d %s: %s", e.Code, e.Reason, e.Message)
+	return strings.TrimSpace(fmt.Sprintf("the Kubernetes API server answers %d %s", e.Code, e.Reason)) + ": " + strings.TrimSpace(e.Message)
 }
 
 // IsNotFound reports whether there is no such object, or no such kind.

@@ -30,6 +30,10 @@ func TestKubernetesZone(t *testing.T) {
 	k.helm("install", "z", filepath.Join("deploy", "charts", "causeway-zone"), "--namespace", "mesh-system", "--set",
 		"zone=zone-1,kubernetes.enabled=true,injection.enabled=true,injection.envoyImage=localhost/envoy:dev,persistence.enabled=false")
 	k.ready("mesh-system", "z-causeway-zone")
+	if out, err := k.tryHelm("install", "second", filepath.Join("deploy", "charts", "causeway-zone"), "--namespace", "shop", "--set",
+		"zone=zone-2,kubernetes.enabled=true"); err == nil || !strings.Contains(out, "have a server already, whose webhooks are in z-causeway-zone-mesh-system") {
+		t.Errorf("a second zone for the same objects: %v, %s", err, out)
+	}
 
 	policy := `
 apiVersion: kuma.io/v1alpha1

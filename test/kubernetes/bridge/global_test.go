@@ -39,7 +39,8 @@ func TestKubernetesGlobal(t *testing.T) {
 	if err == nil || !strings.Contains(out, "lives in zone zone-1") {
 		t.Errorf("a copy is changed: %v %s", err, out)
 	}
-	if out := w.refused(strings.Replace(permission("forward", systemName, "Exact"), `"type"`, `"sort": "x", "type"`, 1)); !strings.Contains(out, "spiffeId.sort: unknown field") {
+	if out := w.refused(strings.Replace(permission("forward", systemName, "Exact"), `"type"`, `"sort": "x", "type"`, 1)); !strings.Contains(out, "spiffeId.sort: unknown field") ||
+		!strings.Contains(out, `The MeshTrafficPermission "forward" is invalid: `) {
 		t.Errorf("an unknown field: %s", out)
 	}
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 )
 
 // The numbers of clusters that this package starts; each has networks of its own.
@@ -22,6 +24,8 @@ type network struct {
 	Machine, address string
 	// pods and services are networks, dns and api the addresses of two services.
 	pods, services, dns, api string
+	// claim is locked while the process that started the cluster lives.
+	claim *os.File
 }
 
 func networkOf(number int) network {
@@ -33,24 +37,44 @@ func networkOf(number int) network {
 	}
 }
 
-// claimNetwork makes the network of the first number that nobody uses. A namespace in which no process is left is of a
-// cluster that ended without cleaning up.
+// claimNetwork makes the network of the first number that nobody uses. A namespace of which nobody has the lock, and in
+// which no process is left, is of a cluster that ended without cleaning up.
 func claimNetwork(ctx context.Context) (network, error) {
 	var last error
 	for number := firstNumber; number <= lastNumber; number++ {
 		n := networkOf(number)
+		claim, err := lock(n.name)
+		if err != nil {
+			last = err
+			continue
+		}
 		if out, err := ip(ctx, "netns", "pids", n.name); err == nil && strings.TrimSpace(out) == "" {
 			_ = n.release()
 		}
 		if _, last = ip(ctx, "netns", "add", n.name); last != nil {
+			_ = claim.Close()
 			continue
 		}
+		n.claim = claim
 		if err := n.connect(ctx); err != nil {
 			return n, errors.Join(err, n.release())
 		}
 		return n, nil
 	}
 	return network{}, fmt.Errorf("all numbers of clusters are taken: %w", last)
+}
+
+// lock locks the name of a network, for as long as the file is open: two clusters that start at once must not take each
+// other's namespace, in which no process is yet, for one that is left over.
+func lock(name string) (*os.File, error) {
+	f, err := os.OpenFile("/run/causeway-"+name+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func (n *network) connect(ctx context.Context) error {
@@ -82,7 +106,12 @@ func (n *network) release() error {
 	if out, err := ip(ctx, "netns", "del", n.name); err != nil && !strings.Contains(out, "No such file") {
 		return fmt.Errorf("ip netns del %s: %w: %s", n.name, err, out)
 	}
-	return nil
+	claim := n.claim
+	n.claim = nil // it may be released once more
+	if claim == nil {
+		return nil
+	}
+	return claim.Close()
 }
 
 // ip runs the program of that name and returns all that it prints.

@@ -71,3 +71,14 @@ dataplaneinsights,dataplanes,hostnamegenerators,meshaccesslogs,meshcircuitbreake
 causeway.io/leader: "true"
 {{- end }}
 {{- end }}
+
+{{/* Fails if users' objects have another server already: two would contradict each other in the status of every object. */}}
+{{- define "causeway-global.only" -}}
+{{- $all := lookup "admissionregistration.k8s.io/v1" "ValidatingWebhookConfiguration" "" "" }}
+{{- range dig "items" (list) $all }}
+{{- $of := dig "metadata" "labels" "app.kubernetes.io/name" "" . }}
+{{- if and (or (eq $of "causeway-zone") (eq $of "causeway-global")) (ne .metadata.name (include "causeway-global.unique" $)) }}
+{{- fail (printf "kubernetes.enabled: the objects of this cluster have a server already, whose webhooks are in %s: an object has one server. Uninstall that release first, or delete its webhook configurations if it is gone" .metadata.name) }}
+{{- end }}
+{{- end }}
+{{- end }}

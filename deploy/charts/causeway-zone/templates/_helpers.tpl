@@ -99,3 +99,14 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - {{ printf "--conf-file=%s" . | quote }}
 {{- end }}
 {{- end }}
+
+{{/* Fails if users' objects have another server already: two would contradict each other in the status of every object. */}}
+{{- define "causeway-zone.only" -}}
+{{- $all := lookup "admissionregistration.k8s.io/v1" "ValidatingWebhookConfiguration" "" "" }}
+{{- range dig "items" (list) $all }}
+{{- $of := dig "metadata" "labels" "app.kubernetes.io/name" "" . }}
+{{- if and (or (eq $of "causeway-zone") (eq $of "causeway-global")) (ne .metadata.name (include "causeway-zone.unique" $)) }}
+{{- fail (printf "kubernetes.enabled: the objects of this cluster have a server already, whose webhooks are in %s: an object has one server. Uninstall that release first, or delete its webhook configurations if it is gone" .metadata.name) }}
+{{- end }}
+{{- end }}
+{{- end }}
