@@ -167,22 +167,34 @@ func (k *killing) pick(zone string) authoredID {
 	return authoredID{kind: kinds[k.rng.IntN(len(kinds))].kind, zone: zone, name: fmt.Sprintf("p%02d", k.rng.IntN(100))}
 }
 
-// patiently runs a command of alice's, again and again while nobody judges what she writes. The input is of what left has
-// after each.
+// patiently runs a command of alice's, again and again while nobody judges what she writes, and for as long as each try gets
+// further. The input is of what left has after each.
 func (k *killing) patiently(left func(out string) string, args ...string) error {
-	in := left("")
-	return cluster.Until(k.t.Context(), patience, "kubectl "+args[0], func(ctx context.Context) error {
-		k.tries++
-		out, err := k.feedKubectl(ctx, alice, in, args...)
-		if err == nil {
-			return nil
+	in, done := left(""), false
+	for !done {
+		err := cluster.Until(k.t.Context(), patience, "kubectl "+args[0], func(ctx context.Context) error {
+			k.tries++
+			out, err := k.feedKubectl(ctx, alice, in, args...)
+			if err == nil {
+				done = true
+				return nil
+			}
+			err = fmt.Errorf("%w: %s", err, out)
+			if !k.fail || !strings.Contains(out, "failed calling webhook") || strings.Contains(out, "denied the request") {
+				return cluster.Final(err)
+			}
+			rest := left(out)
+			further := len(rest) < len(in) || strings.Contains(out, " deleted")
+			if in = rest; further {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		in, err = left(out), fmt.Errorf("%w: %s", err, out)
-		if !k.fail || !strings.Contains(out, "failed calling webhook") || strings.Contains(out, "denied the request") {
-			return cluster.Final(err)
-		}
-		return err
-	})
+	}
+	return nil
 }
 
 // unapplied returns the documents that kubectl apply has not applied yet, as its output says. They are by the name in it.
