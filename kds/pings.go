@@ -6,16 +6,23 @@ import (
 	"time"
 )
 
-// pingDelay is the longest time that the answer to a ping of the peer's bandwidth estimator waits for another write.
-const pingDelay = 100 * time.Millisecond
+const (
+	// pingDelay is the longest time that the answer to a ping of the peer's bandwidth estimator waits for another write.
+	pingDelay = 5 * time.Second
+	// pingPause is the time after which such an answer goes with any write, not only with a large one: a peer whose ping
+	// is unanswered sends no other.
+	pingPause = time.Second
+	// pingFlow is the size of a write, in bytes, from which it is one of many: the peer estimates for those.
+	pingFlow = 4 << 10
+)
 
 // estimate is the HTTP/2 frame that answers the ping by which gRPC for Go estimates the capacity of a connection. A
-// client with default options sends one for each arrival, so answering each at once costs as many packets as the
-// messages. Keepalive pings differ from it.
+// client with default options sends one for each arrival, with a frame for its window, unless the last is unanswered. So
+// answering each at once costs both ends as many packets as the messages. Keepalive pings differ from it.
 var estimate = string([]byte{0, 0, 8, 6, 1, 0, 0, 0, 0, 2, 4, 16, 16, 9, 14, 7, 7})
 
-// JoinPings returns conn, which holds such answers back until the next write, or for pingDelay. conn is what a gRPC
-// server writes frames to, so behind TLS. Only one goroutine at a time may write.
+// JoinPings returns conn, which holds such answers back until a large write, any write after pingPause, or for pingDelay.
+// conn is what a gRPC server writes frames to, so behind TLS. Only one goroutine at a time may write.
 func JoinPings(conn net.Conn) net.Conn { return joinedConn{conn, &pings{to: conn}} }
 
 type joinedConn struct {
@@ -37,6 +44,7 @@ type pings struct {
 	timer *time.Timer // guarded by mu
 }
 
+// write writes b, which ends with a frame if it is smaller than gRPC's buffer, so that an answer may follow it.
 func (p *pings) write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +52,7 @@ func (p *pings) write(b []byte) (int, error) {
 		p.hold()
 		return len(b), nil
 	}
-	if !p.held {
+	if !p.held || len(b) < pingFlow && time.Since(p.since) < pingPause {
 		return p.to.Write(b)
 	}
 	p.held = false
@@ -55,7 +63,7 @@ func (p *pings) write(b []byte) (int, error) {
 	return max(n-len(estimate), 0), err
 }
 
-// hold keeps the answer for the next write, or for pingDelay. The caller holds p.mu.
+// hold keeps the answer for a write, or for pingDelay. The caller holds p.mu.
 func (p *pings) hold() {
 	p.held, p.since = true, time.Now()
 	switch {
