@@ -41,6 +41,7 @@ type admission struct {
 
 	// revocations counts the signals of Issuer.Revoked.
 	revocations atomic.Uint64
+	rechecks    rechecks
 }
 
 // authenticate implements kds.GlobalConfig.Authenticate. It also marks the call's connection as proven or failed.
@@ -118,6 +119,9 @@ func (p bothPasses) Err() error {
 	return p[1].Err()
 }
 
+// Until implements kds.Pass.
+func (p bothPasses) Until() time.Time { return first(p[0].Until(), p[1].Until()) }
+
 // checkAdmitted refuses zones that this global never had or has deleted. A credential does not bring one back.
 func (a *admission) checkAdmitted(m *enrolment.Record, zone string) error {
 	switch {
@@ -129,9 +133,19 @@ func (a *admission) checkAdmitted(m *enrolment.Record, zone string) error {
 	return nil
 }
 
+// leaves returns when the deletion of a zone begins to keep it out by the time alone, by the clock of another server that
+// is ahead; zero if it does not.
+func (a *admission) leaves(zone string) time.Time {
+	m, _, err := a.registry.Get(context.Background(), zone)
+	if err != nil {
+		return time.Time{} // then the pass does not hold, either
+	}
+	return m.LeavesAt(a.now())
+}
+
 // run ends sessions whose credentials no longer hold, until ctx ends, and warns every minute if anonymous zones are
 // admitted.
-func (a *admission) run(ctx context.Context, recheck func()) error {
+func (a *admission) run(ctx context.Context, sync sessions) error {
 	tick := time.NewTicker(recheckInterval)
 	defer tick.Stop()
 	warn := time.NewTicker(anonymousWarning)
@@ -141,11 +155,11 @@ func (a *admission) run(ctx context.Context, recheck func()) error {
 	for {
 		select {
 		case <-tick.C:
-			recheck()
+			a.rechecks.tick(sync)
 		case <-revoked:
 			revoked = a.tokens.Revoked()
 			a.revocations.Add(1)
-			recheck()
+			sync.Recheck()
 		case <-warn.C:
 			a.warnAnonymous()
 		case <-ctx.Done():

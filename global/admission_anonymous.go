@@ -3,6 +3,7 @@ package global
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
 )
@@ -23,6 +24,9 @@ type anonymousPass struct {
 
 // Err implements kds.Pass.
 func (p *anonymousPass) Err() error { return p.errNow(context.Background()) }
+
+// Until implements kds.Pass.
+func (p *anonymousPass) Until() time.Time { return p.admission.leaves(p.zone) }
 
 func (p *anonymousPass) errNow(ctx context.Context) error {
 	m, _, err := p.admission.registry.Get(ctx, p.zone)

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
@@ -35,6 +36,15 @@ func (a *admission) byCertificate(connection *zoneConnection, zone string) (kds.
 type certificatePass struct {
 	admission  *admission
 	connection *zoneConnection
+}
+
+// Until implements kds.Pass.
+func (p *certificatePass) Until() time.Time {
+	held, err := p.connection.now()
+	if err != nil {
+		return time.Time{} // it does not hold, either
+	}
+	return first(held.Expires, p.admission.leaves(held.Zone))
 }
 
 // Err implements kds.Pass.

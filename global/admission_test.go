@@ -44,17 +44,41 @@ func watched(t *testing.T) (*admission, *bytes.Buffer) {
 	return &admission{
 		store: s, registry: enrolment.NewRegistry(keeper, time.Now), keeper: keeper, tokens: issuer, allowTokens: true, now: time.Now,
 		audit: auditor{log: slog.New(slog.DiscardHandler)}, log: slog.New(slog.NewTextHandler(log, nil)),
+		rechecks: rechecks{store: s},
 	}, log
 }
 
 // watch runs the admission, and its issuer, until the function that it returns is called.
-func (a *admission) watch(t *testing.T, recheck func()) (stop func()) {
+func (a *admission) watch(t *testing.T, all sessions) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { _ = a.run(ctx, recheck) })
+	running.Go(func() { _ = a.run(ctx, all) })
 	running.Go(func() { _ = a.tokens.Run(ctx) })
 	return func() { cancel(); running.Wait() }
+}
+
+// asked is one session, whose pass was asked already.
+type asked struct {
+	pass  kds.Pass
+	until time.Time
+	ended func()
+	all   int // how often all passes were asked
+}
+
+// Recheck implements sessions.
+func (s *asked) Recheck() {
+	s.all++
+	if s.pass != nil && s.pass.Err() != nil {
+		s.ended()
+	}
+}
+
+// RecheckDue implements sessions.
+func (s *asked) RecheckDue() {
+	if !s.until.IsZero() && !time.Now().Before(s.until) {
+		s.Recheck()
+	}
 }
 
 // TestAnonymousIsWarnedOfEachMinute checks that the warning appears at once and then every minute, and not where no
@@ -65,7 +89,7 @@ func TestAnonymousIsWarnedOfEachMinute(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a, log := watched(t)
 			a.allowAnonymous = allowed
-			stop := a.watch(t, func() {})
+			stop := a.watch(t, &asked{})
 			time.Sleep(10*time.Minute + 30*time.Second)
 			stop()
 			if n := strings.Count(log.String(), "without credentials"); n != want {
@@ -119,11 +143,11 @@ func TestSessionsAreAskedInTime(t *testing.T) {
 					t.Fatal(err)
 				}
 				start, ended := time.Now(), time.Time{}
-				stop := a.watch(t, func() {
-					if pass.Err() != nil && ended.IsZero() {
+				stop := a.watch(t, &asked{pass: pass, until: pass.Until(), ended: func() {
+					if ended.IsZero() {
 						ended = time.Now()
 					}
-				})
+				}})
 				time.Sleep(row.after)
 				if err := row.withdraw(a, claims); err != nil {
 					t.Fatal(err)

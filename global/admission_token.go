@@ -145,6 +145,9 @@ func (p *tokenPass) inUse(ctx context.Context, m *enrolment.Record) error {
 	return errTokenRevoked
 }
 
+// Until implements kds.Pass.
+func (p *tokenPass) Until() time.Time { return first(p.expires, p.admission.leaves(p.zone)) }
+
 // Err implements kds.Pass. Only one goroutine at a time calls it, under the lock of the sessions.
 func (p *tokenPass) Err() error {
 	if now := p.admission.now(); now.After(p.expires) {

@@ -61,6 +61,7 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 		admission: &admission{
 			store: durable, registry: registry, keeper: keeper, authority: authority, tokens: guard.Issuer(), adoptions: newAdoptions(c.Now),
 			allowTokens: c.KDSZoneTokens, allowAnonymous: c.KDSInsecureAnonymous, now: c.Now, audit: audit, log: c.Log,
+			rechecks: rechecks{store: durable},
 		},
 	}, nil
 }
@@ -113,6 +114,6 @@ func (g *gate) serve(port *zonePort, routes *api.Server, zones *zones) (*grpc.Se
 func (g *gate) run(ctx context.Context, sync *kds.Global, leads func() bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.rotations.run(ctx, leads) })
-	group.Go(func() error { return g.admission.run(ctx, sync.Recheck) })
+	group.Go(func() error { return g.admission.run(ctx, sync) })
 	return group.Wait()
 }

@@ -44,6 +44,7 @@ func (s *membership) renew(ctx context.Context, r *enrolmentpb.RenewRequest, eve
 		return nil, err
 	}
 	connection.renewed(next)
+	s.rechecks.shown.Add(1)
 	return credential, nil
 }
 

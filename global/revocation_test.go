@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/causeway-mesh/causeway/global"
 )
 
 // TestRevocationEndsSessions checks that whatever revokes a zone's credential ends its session within seconds, that the
@@ -77,6 +79,36 @@ func TestRevocationEndsSessions(t *testing.T) {
 			default:
 			}
 		})
+	}
+}
+
+// TestCredentialEndsAnonymousSession checks that the session of an anonymous zone ends once the zone has a credential, in
+// each of its forms, and that another's goes on.
+func TestCredentialEndsAnonymousSession(t *testing.T) {
+	t.Parallel()
+	g := startGated(t, func(c *global.Config) { c.KDSInsecureAnonymous = true })
+	other := g.open(g.dial(nil), "zone-0")
+	for zone, give := range map[string]func(zone string){
+		"joined":    func(zone string) { g.join(zone) },
+		"invited":   func(zone string) { g.joinToken(zone) },
+		"has-token": func(zone string) { g.zoneToken(zone, "cp") },
+	} {
+		conn := g.dial(nil)
+		ended := g.open(conn, zone)
+		give(zone)
+		select {
+		case err := <-ended:
+			if status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "this zone has a credential") {
+				t.Errorf("%s: the session ended with %v", zone, err)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: the session goes on", zone)
+		}
+	}
+	select {
+	case err := <-other:
+		t.Errorf("the session of another zone ended: %v", err)
+	default:
 	}
 }
 

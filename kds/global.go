@@ -42,6 +42,7 @@ type Global struct {
 	zones    map[string]*zoneData                // guarded by mu: what outlives sessions
 	held     map[string]map[*heldStream]struct{} // guarded by mu: streams that zones hold open beside those of their sessions
 	first    tracker.Pulse                       // beats when a zone gets its data
+	rechecks rechecks                            // guarded by mu
 }
 
 // zoneData is the global's data about a zone, for the life of the process.
@@ -134,28 +135,6 @@ func (g *Global) refusalsOf(zone string) *tracker.Refusals {
 		return data.refusals
 	}
 	return nil
-}
-
-// Pass is the credential by which a zone was admitted. It is safe for concurrent use and cheap to check.
-type Pass interface {
-	// Err returns the reason why the pass no longer holds, or nil while it does.
-	Err() error
-}
-
-// Recheck ends each session, and each stream held beside one, whose Pass no longer holds. Call it when credentials are
-// revoked, and at intervals. Once it returns, a session that it ended can no longer write.
-func (g *Global) Recheck() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, s := range g.sessions {
-		if s.pass == nil {
-			continue
-		}
-		if err := g.config.Panics.Do(serving, s.pass.Err); err != nil {
-			s.cancel(err)
-		}
-	}
-	g.recheckHeldLocked()
 }
 
 // End ends a zone's session and held streams, if any, and tells the zone why.

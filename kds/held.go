@@ -12,6 +12,7 @@ import (
 
 // heldStream is a stream that a zone keeps open beside those of its session.
 type heldStream struct {
+	zone       string
 	connection *connection
 	pass       Pass // nil without Authenticate
 	cancel     context.CancelCauseFunc
@@ -20,9 +21,10 @@ type heldStream struct {
 // hold gives a stream one of its zone's slots until it is released. If no slot is free, it evicts the streams of older
 // connections: a zone that reconnects does not wait for what its previous connection left. A stream of a connection
 // older than the zone's session gets no slot.
-func (g *Global) hold(zone string, one *heldStream) (release func(), err error) {
+func (g *Global) hold(one *heldStream) (release func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	zone := one.zone
 	if current := g.sessions[zone]; current != nil && current.connection.number > one.connection.number {
 		return nil, fmt.Errorf("zone %s: %w", zone, ErrFenced)
 	}
@@ -39,6 +41,9 @@ func (g *Global) hold(zone string, one *heldStream) (release func(), err error) 
 		g.held[zone] = map[*heldStream]struct{}{}
 	}
 	g.held[zone][one] = struct{}{}
+	if one.pass != nil {
+		g.rechecks.held = append(g.rechecks.held, one)
+	}
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -61,20 +66,6 @@ func (g *Global) freeLocked(zone string, why error, which func(*heldStream) bool
 	delete(g.held, zone)
 	if data := g.zones[zone]; data != nil {
 		data.over.End(tracker.LimitStreams, "")
-	}
-}
-
-// recheckHeldLocked ends the held streams whose pass no longer holds. The caller holds g.mu.
-func (g *Global) recheckHeldLocked() {
-	for zone, all := range g.held {
-		for h := range all {
-			if h.pass == nil {
-				continue
-			}
-			if err := g.config.Panics.Do(serving, h.pass.Err); err != nil {
-				g.freeLocked(zone, err, func(other *heldStream) bool { return other == h })
-			}
-		}
 	}
 }
 
@@ -109,7 +100,7 @@ func (g *Global) holdOpen(stream grpc.ServerStream) error {
 	}
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
-	release, err := g.hold(zone, &heldStream{connection: connection, pass: pass, cancel: cancel})
+	release, err := g.hold(&heldStream{zone: zone, connection: connection, pass: pass, cancel: cancel})
 	if err != nil {
 		return ToStatus(err)
 	}

@@ -112,6 +112,9 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 	current.claim = g.begins(g.claims(current, data), current, data, md)
 	data.ledger.Session(true, g.config.Now())
 	g.sessions[zone] = current
+	if pass != nil {
+		g.rechecks.sessions = append(g.rechecks.sessions, current)
+	}
 	if replaced != nil {
 		replaced.cancel(ErrFenced)
 	}

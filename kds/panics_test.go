@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/panics"
@@ -65,6 +66,8 @@ func (p panickingPass) Err() error {
 	}
 	return nil
 }
+
+func (panickingPass) Until() time.Time { return time.Time{} }
 
 // TestPanicEndsOneSession checks that a panic anywhere in serving a zone, under whatever locks, ends its session only,
 // and that it can reconnect. Another zone keeps its session and gets all that is written meanwhile.
