@@ -16,12 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
-const (
-	// insightInterval is the shortest time between two writes of counters. The first write after a pause is immediate.
-	insightInterval = time.Second
-	// keptSubscriptions bounds the past sessions of a zone that are shown.
-	keptSubscriptions = 10
-)
+// keptSubscriptions bounds the past sessions of a zone that are shown.
+const keptSubscriptions = 10
 
 // insights maintains a ZoneInsight for each zone in the status store: sessions, and counters by type. It is a
 // kds.Observer.
@@ -35,14 +31,15 @@ type insights struct {
 	refused func(zone string) string
 	// encode makes the spec of an insight; tests replace it.
 	encode func(resources.Type, proto.Message) (*resources.Spec, error)
-	// wake holds one signal: a zone is dirty. urgent signals what operators wait for: a zone connected or disconnected.
+	// wake holds one signal: a zone is dirty. urgent signals what operators wait for: that one is in soon.
 	wake, urgent chan struct{}
 
 	mu    sync.Mutex
 	zones map[string]*zoneInsight // guarded by mu
 	// sessions maps a session to its subscription.
 	sessions map[uint64]*subscription // guarded by mu
-	dirty    []string                 // guarded by mu: zones to write, those whose flag is set
+	dirty    []string                 // guarded by mu: zones to write, among them those whose flag is set
+	soon     []string                 // guarded by mu: those that connected or disconnected
 }
 
 // zoneInsight is the state of one zone since this process started.
@@ -71,19 +68,22 @@ func newInsights(status store.Store, instance string, has func(zone string) bool
 func (i *insights) Observe(e kds.Event) {
 	i.mu.Lock()
 	z := i.note(e)
+	urgent := z != nil && (e.Kind == kds.SessionStarted || e.Kind == kds.SessionEnded)
 	news := z != nil && !z.dirty
 	if news {
 		z.dirty = true
+	}
+	signal := i.wake
+	switch {
+	case urgent:
+		i.soon = append(i.soon, e.Zone)
+		signal = i.urgent
+	case news:
 		i.dirty = append(i.dirty, e.Zone)
 	}
 	i.mu.Unlock()
-	urgent := z != nil && (e.Kind == kds.SessionStarted || e.Kind == kds.SessionEnded)
 	if !news && !urgent {
 		return
-	}
-	signal := i.wake
-	if urgent {
-		signal = i.urgent
 	}
 	select {
 	case signal <- struct{}{}:
@@ -187,88 +187,6 @@ func (i *insights) drop(gone []*subscription) {
 	for _, s := range gone {
 		delete(i.sessions, s.session)
 	}
-}
-
-// run writes dirty zones until ctx ends, counters at most once per insightInterval. While idle, it waits without a
-// timer.
-func (i *insights) run(ctx context.Context) error {
-	for {
-		select {
-		case <-i.wake:
-		case <-i.urgent:
-		case <-ctx.Done():
-			return nil
-		}
-		i.flush(ctx)
-		pause := time.NewTimer(insightInterval)
-		select {
-		case <-pause.C:
-		case <-i.urgent:
-			pause.Stop()
-			i.flush(ctx)
-		case <-ctx.Done():
-			pause.Stop()
-			return nil
-		}
-	}
-}
-
-// flush writes all dirty zones as one batch.
-func (i *insights) flush(ctx context.Context) {
-	i.mu.Lock()
-	dirty := i.dirty
-	i.dirty = nil
-	i.mu.Unlock()
-	var b store.Batch
-	for _, zone := range dirty {
-		insight := i.taken(zone)
-		if insight == nil {
-			continue
-		}
-		// Encode without the lock, which every acknowledgement takes.
-		spec, err := i.encode(resources.TypeZoneInsight, insight)
-		if err != nil {
-			i.log.Error("cannot encode a zone's insight", "zone", zone, "error", err)
-			continue
-		}
-		b.Ops = append(b.Ops,
-			store.Op{Put: &resources.Resource{Key: insightKey(zone), Labels: i.labels(zone), Spec: spec}})
-	}
-	if len(b.Ops) == 0 {
-		return
-	}
-	if _, err := i.status.Apply(ctx, b); err != nil && ctx.Err() == nil {
-		i.log.Error("cannot write the zones' status", "error", err)
-	}
-}
-
-// taken returns the insight to write for a dirty zone, or nil if there is none.
-func (i *insights) taken(zone string) *systempb.ZoneInsight {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	z := i.zones[zone]
-	if z == nil || !z.dirty {
-		return nil
-	}
-	z.dirty, z.refusing = false, true // until it is known
-	if i.has != nil && !i.has(zone) {
-		return nil
-	}
-	return i.insight(zone, z)
-}
-
-// labels returns the labels of a zone's insight. What is refused from now on marks the zone again.
-func (i *insights) labels(zone string) map[string]string {
-	refused := i.refused(zone)
-	if refused != "" {
-		return map[string]string{resources.LabelRefused: refused}
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if z := i.zones[zone]; z != nil {
-		z.refusing = false
-	}
-	return map[string]string{}
 }
 
 // forget removes a deleted zone's status.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -88,6 +90,83 @@ func TestStatusIsWrittenUnread(t *testing.T) {
 	if err != nil || insight.GetSubscriptions()[0].GetStatus().GetTotal().GetResponsesSent() != 3*sent {
 		t.Errorf("got %v, %v; want %d sent", insight, err, 3*sent)
 	}
+}
+
+// TestStatusTakesItsShare checks how often counters are written: once a second where that costs little, and a twentieth of
+// the time where it takes long, but every ten seconds in any case. That a zone connects or disconnects is written at once,
+// and without the others.
+func TestStatusTakesItsShare(t *testing.T) {
+	t.Parallel()
+	for takes, want := range map[time.Duration]int{0: 120, 200 * time.Millisecond: 28, 2 * time.Second: 10} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &slowStore{Store: store.NewMemory(), takes: takes}
+			i := newInsights(s, "instance", nil, slog.New(slog.DiscardHandler))
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- i.run(ctx) }()
+			session := uint64(0)
+			connect := func(zone string) {
+				session++
+				i.Observe(kds.Event{Kind: kds.SessionStarted, Zone: zone, Session: session, Time: time.Now()})
+			}
+			connect("zone-1")
+			time.Sleep(time.Minute)
+			if n := s.batches(); len(n) != 1 {
+				t.Errorf("%d writes while nothing happened", len(n)-1)
+			}
+			for range 12_000 {
+				i.Observe(kds.Event{Kind: kds.Acknowledged, Zone: "zone-1", Session: 1, Time: time.Now(),
+					Direction: exchange.GlobalToZone, Type: resources.TypeMesh})
+				time.Sleep(10 * time.Millisecond)
+			}
+			if n := s.batches(); len(n) < want-1 || len(n) > want+1 {
+				t.Errorf("a write takes %s: there are %d in two minutes, want %d", takes, len(n), want)
+			}
+			time.Sleep(longestInsightPause + takes)
+			s.batches()
+			for range 3 { // the last while counters wait
+				i.Observe(kds.Event{Kind: kds.Acknowledged, Zone: "zone-1", Session: 1, Time: time.Now(),
+					Direction: exchange.GlobalToZone, Type: resources.TypeMesh})
+				time.Sleep(takes + time.Millisecond)
+			}
+			s.batches()
+			connect("zone-2")
+			time.Sleep(takes + time.Millisecond)
+			if n := s.batches(); len(n) != 1 || n[0] != 1 {
+				t.Errorf("a write takes %s: when a zone connects, so many zones are written: %v", takes, n)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// slowStore takes a time for each batch, and remembers how many zones were in it.
+type slowStore struct {
+	store.Store
+	takes time.Duration
+
+	mu    sync.Mutex
+	sizes []int // guarded by mu
+}
+
+func (s *slowStore) Apply(ctx context.Context, b store.Batch) (*store.Commit, error) {
+	time.Sleep(s.takes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sizes = append(s.sizes, len(b.Ops))
+	return s.Store.Apply(ctx, b)
+}
+
+// batches returns the sizes of the batches since the last call.
+func (s *slowStore) batches() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sizes := s.sizes
+	s.sizes = nil
+	return sizes
 }
 
 // TestInsightsTellWhatIsRefused: the insight of a zone changes when this server refuses something of the zone or cannot send
