@@ -51,7 +51,7 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.WriteBufferSize(writeBuffer),
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
-		grpc.StatsHandler(&connections{}),
+		grpc.StatsHandler(&connections{lookout: lookout{interval: lookInterval}}),
 		grpc.ForceServerCodecV2(newCodec()),
 	}
 }
@@ -75,7 +75,10 @@ func dialOptions() []grpc.DialOption {
 
 // connections numbers transport connections in order of arrival: a session belongs to one, and the newest of a zone
 // wins.
-type connections struct{ last atomic.Uint64 }
+type connections struct {
+	last    atomic.Uint64
+	lookout lookout
+}
 
 type connectionKey struct{}
 
@@ -93,7 +96,7 @@ func (c *connections) TagConn(ctx context.Context, info *stats.ConnTagInfo) cont
 	tagged := &connection{number: c.last.Add(1), hangUp: func() {}}
 	if a, ok := info.RemoteAddr.(closableAddr); ok {
 		tagged.hangUp, tagged.transport = a.transport.hangUp, a.transport
-		a.transport.watch(lookInterval)
+		c.lookout.watch(a.transport)
 	}
 	return context.WithValue(ctx, connectionKey{}, tagged)
 }

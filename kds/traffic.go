@@ -40,10 +40,17 @@ type transport struct {
 	hangUp func()
 	read   atomic.Int64 // bytes read, for connections without kernel statistics
 
-	mu     sync.Mutex
-	timer  *time.Timer // guarded by mu; nil before watch, and once the connection is closed
-	last   traffic     // guarded by mu: at the last look
-	silent int         // guarded by mu: looks without a sign of life
+	// turn is the part of lookout that looks at it; guarded by that.
+	turn int
+
+	mu      sync.Mutex
+	watched bool        // guarded by mu: since watch, until the connection is closed or its peer is gone
+	timer   *time.Timer // guarded by mu: of watch; nil with a lookout
+	lookout *lookout    // guarded by mu
+	heard   int64       // guarded by mu: the value of read at the last look
+	last    traffic     // guarded by mu: at the last look, if known is set
+	known   bool        // guarded by mu
+	silent  int         // guarded by mu: looks without a sign of life
 }
 
 func newTransport(conn net.Conn) *transport {
@@ -77,35 +84,59 @@ func (t *transport) look() traffic {
 func (t *transport) watch(interval time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = t.look()
+	t.beginLocked()
 	t.timer = time.AfterFunc(interval, func() { t.check(interval) })
 }
 
+// beginLocked notes what there is before the first look. The caller holds t.mu.
+func (t *transport) beginLocked() {
+	t.watched = true
+	t.heard, t.last, t.known = t.read.Load(), t.look(), true
+}
+
 func (t *transport) check(interval time.Duration) {
+	if t.glance(interval) {
+		go t.hangUp() // it calls rest
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.timer == nil {
-		return
+	if t.watched {
+		t.timer.Reset(interval)
+	}
+}
+
+// glance looks for signs of life since the last look, and reports, once, that there have been none for a while.
+func (t *transport) glance(interval time.Duration) (gone bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.watched {
+		return false
+	}
+	if heard := t.read.Load(); heard != t.heard { // spares asking the kernel
+		t.heard, t.known, t.silent = heard, false, 0
+		return false
 	}
 	now := t.look()
-	if t.silent++; now.came != t.last.came || now.moved(t.last, interval) {
+	if t.silent++; t.known && (now.came != t.last.came || now.moved(t.last, interval)) {
 		t.silent = 0
 	}
-	t.last = now
-	if t.silent < silentLooks {
-		t.timer.Reset(interval)
-		return
-	}
-	t.timer = nil
-	go t.hangUp() // it calls rest, which takes the lock
+	t.last, t.known = now, true
+	t.watched = t.silent < silentLooks
+	return !t.watched
 }
 
 // rest ends watch.
 func (t *transport) rest() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.watched = false
 	if t.timer != nil {
 		t.timer.Stop()
 		t.timer = nil
+	}
+	if t.lookout != nil {
+		t.lookout.leave(t)
+		t.lookout = nil
 	}
 }

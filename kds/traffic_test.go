@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -121,47 +122,99 @@ func TestSilentPeerIsClosed(t *testing.T) {
 		looks  time.Duration
 		closed bool
 	}{
-		"silent":           {func(net.Conn) {}, 200 * time.Millisecond, true},
-		"sends":            {func(far net.Conn) { trickle(far.Write) }, time.Second, false},
-		"takes its share":  {func(far net.Conn) { trickle(far.Read) }, time.Second, false},
-		"acknowledges all": {func(far net.Conn) { _, _ = io.Copy(io.Discard, far) }, 200 * time.Millisecond, true},
+		"silent":            {func(net.Conn) {}, 200 * time.Millisecond, true},
+		"sends":             {func(far net.Conn) { trickle(far.Write) }, time.Second, false},
+		"sends, by counter": {func(far net.Conn) { trickle(far.Write) }, time.Second, false},
+		"was heard once":    {func(far net.Conn) { _, _ = far.Write([]byte("hello")) }, 200 * time.Millisecond, true},
+		"takes its share":   {func(far net.Conn) { trickle(far.Read) }, time.Second, false},
+		"acknowledges all":  {func(far net.Conn) { _, _ = io.Copy(io.Discard, far) }, 200 * time.Millisecond, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			near, far := tcpPair(t)
-			defer near.Close()
-			defer far.Close()
-			_ = far.SetReadBuffer(4 << 10)
-			hung := make(chan struct{})
-			under := newTransport(near)
-			under.hangUp = func() { close(hung) }
-			switch name {
-			case "acknowledges all":
-				_, _ = near.Write(make([]byte, 1<<10))
-			case "sends":
-				go func() { _, _ = io.Copy(io.Discard, near) }()
-			default:
-				go func() { _, _ = near.Write(make([]byte, 64<<20)) }()
-			}
-			go tt.peer(far)
-			under.watch(tt.looks)
-			defer under.rest()
-			wait := 2 * silentLooks * tt.looks
-			if tt.closed {
-				wait = time.Minute
-			}
-			select {
-			case <-hung:
-				if !tt.closed {
-					t.Error("closed")
+		for by, watch := range map[string]func(*transport){
+			"a timer":   func(under *transport) { under.watch(tt.looks) },
+			"a lookout": (&lookout{interval: tt.looks}).watch,
+		} {
+			t.Run(name+", by "+by, func(t *testing.T) {
+				t.Parallel()
+				near, far := tcpPair(t)
+				defer near.Close()
+				defer far.Close()
+				_ = far.SetReadBuffer(4 << 10)
+				hung := make(chan struct{})
+				under := newTransport(near)
+				under.hangUp = func() { close(hung) }
+				switch name {
+				case "acknowledges all":
+					_, _ = near.Write(make([]byte, 1<<10))
+				case "sends":
+					go func() { _, _ = io.Copy(io.Discard, near) }()
+				case "sends, by counter", "was heard once":
+					go func() { _, _ = io.Copy(io.Discard, closableConn{near, &pings{to: near}, under}) }()
+				default:
+					go func() { _, _ = near.Write(make([]byte, 64<<20)) }()
 				}
-			case <-time.After(wait):
+				watch(under)
+				go tt.peer(far)
+				defer under.rest()
+				wait := 2 * silentLooks * tt.looks
 				if tt.closed {
-					t.Error("not closed")
+					wait = time.Minute
 				}
-			}
-		})
+				select {
+				case <-hung:
+					if !tt.closed {
+						t.Error("closed")
+					}
+				case <-time.After(wait):
+					if tt.closed {
+						t.Error("not closed")
+					}
+				}
+			})
+		}
 	}
+}
+
+// TestLookoutEndsWithItsConnections checks that a lookout looks at each connection once in an interval, whenever it came,
+// that it ends with the last one, and begins again with the next.
+func TestLookoutEndsWithItsConnections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &lookout{interval: lookInterval}
+		armed := func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.armed }
+		for range 2 {
+			var all []*transport
+			gone := make(chan time.Time, 100)
+			for i := range 100 {
+				near, far := net.Pipe() // of which the kernel knows nothing: only what is read counts
+				defer near.Close()
+				defer far.Close()
+				under, came := newTransport(near), time.Now()
+				under.hangUp = func() {
+					if silent := time.Since(came); silent < silentLooks*lookInterval*9/10 || silent > silentLooks*lookInterval {
+						t.Errorf("connection %d is closed after %s", i, silent)
+					}
+					gone <- time.Now()
+				}
+				l.watch(under)
+				all = append(all, under)
+				time.Sleep(37 * time.Millisecond)
+			}
+			for range all {
+				<-gone
+			}
+			if !armed() {
+				t.Error("it ended before its connections did")
+			}
+			for _, under := range all {
+				under.rest()
+				under.rest()
+			}
+			time.Sleep(lookInterval)
+			if armed() || l.count != 0 {
+				t.Errorf("it goes on, with %d connections", l.count)
+			}
+		}
+	})
 }
 
 // trickle reads or writes 20,000 bytes twenty times a second, until that fails.
