@@ -18,14 +18,22 @@ const (
 	nodeID         protowire.Number = 1
 )
 
-// decodeAnswer decodes an ACK into m, which is empty, without reflection: each message to each zone is answered by one.
-// It returns false and leaves m unchanged if the request carries more than a node id, a type and a nonce, or is
-// malformed.
-func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
+// arrival is what a stream of requests receives into, again and again: each message to each zone is answered by one, and
+// nothing keeps that.
+type arrival struct {
+	request discovery.DeltaDiscoveryRequest
+	node    corev3.Node // of an ACK
+}
+
+// decodeAnswer decodes an ACK into what is used again, without reflection. It returns false if the request carries more
+// than a node id, a type and a nonce, or is malformed; then the request in m is empty.
+func decodeAnswer(b []byte, m *arrival) bool {
+	m.request.Reset()
 	if len(b) > maxNonce { // text below is one copy, and the decoded strings share it
 		return false
 	}
 	var node *corev3.Node
+	m.node.Reset()
 	var t resources.Type
 	var nonce string
 	text := string(b)
@@ -42,7 +50,8 @@ func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
 			if !ok || node != nil {
 				return false
 			}
-			node = &corev3.Node{Id: text[end-len(id) : end]}
+			node = &m.node
+			node.Id = text[end-len(id) : end]
 		case requestTypeURL:
 			d, known := resources.Lookup(resources.Type(value))
 			if !known {
@@ -60,7 +69,7 @@ func decodeAnswer(b []byte, m *discovery.DeltaDiscoveryRequest) bool {
 	if nonce == "" {
 		return false
 	}
-	m.Node, m.TypeUrl, m.ResponseNonce = node, string(t), nonce
+	m.request.Node, m.request.TypeUrl, m.request.ResponseNonce = node, string(t), nonce
 	return true
 }
 

@@ -31,23 +31,34 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		if got := decodeAnswer(raw, &discovery.DeltaDiscoveryRequest{}); got != c.hand {
+		if got := decodeAnswer(raw, new(arrival)); got != c.hand {
 			f.Errorf("%v: decoded by hand %v, want %v", c.m, got, c.hand)
 		}
 		f.Add(raw)
 	}
+	full, err := proto.Marshal(&discovery.DeltaDiscoveryRequest{Node: nodeOf("zone-2", Peer{Instance: "i"}), TypeUrl: "Zone",
+		ResponseNonce: "2", ResourceNamesSubscribe: []string{"*"}, ResourceNamesUnsubscribe: []string{"a"},
+		InitialResourceVersions: map[string]string{"a": "b"}, ErrorDetail: &status.Status{Message: "no"}})
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add([]byte("\x0a\x03\x0a\x01\xff\x12\x04Mesh\x32\x01\xff"))
 	f.Add([]byte("2\x0600\x930002\x010"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var got, want discovery.DeltaDiscoveryRequest
-		if !decodeAnswer(raw, &got) {
-			if !proto.Equal(&got, &want) {
-				t.Errorf("left %v behind", &got)
+		// It is used again after a message that has all of it.
+		into := &arrival{node: corev3.Node{Id: "another"}}
+		if err := proto.Unmarshal(full, &into.request); err != nil {
+			t.Fatal(err)
+		}
+		var want discovery.DeltaDiscoveryRequest
+		if !decodeAnswer(raw, into) {
+			if !proto.Equal(&into.request, &want) {
+				t.Errorf("left %v behind", &into.request)
 			}
 			return
 		}
-		if err := proto.Unmarshal(raw, &want); err != nil || !proto.Equal(&got, &want) {
-			t.Errorf("%q is %v by hand, and %v by Protobuf (%v)", raw, &got, &want, err)
+		if err := proto.Unmarshal(raw, &want); err != nil || !proto.Equal(&into.request, &want) {
+			t.Errorf("%q is %v by hand, and %v by Protobuf (%v)", raw, &into.request, &want, err)
 		}
 	})
 }

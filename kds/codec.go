@@ -3,7 +3,6 @@ package kds
 import (
 	"slices"
 
-	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -111,8 +110,11 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	if m, ok := v.(*discovery.DeltaDiscoveryRequest); ok && len(data) == 1 && decodeAnswer(data[0].ReadOnlyData(), m) {
-		return nil
+	if m, ok := v.(*arrival); ok {
+		if len(data) == 1 && decodeAnswer(data[0].ReadOnlyData(), m) {
+			return nil
+		}
+		v = &m.request
 	}
 	return c.CodecV2.Unmarshal(data, v)
 }

@@ -19,7 +19,7 @@ func (g *Global) GlobalToZoneSync(stream globalToZoneServer) error {
 	sender := g.senderOf(s, data)
 	requests := make(chan *discovery.DeltaDiscoveryRequest)
 	return g.serve(s, exchange.GlobalToZone,
-		func() error { return receiveAll(s.ctx, sender.forRun(checked(stream.Recv, checkRequest)), requests) },
+		func() error { return receiveAll(s.ctx, sender.forRun(stream.RecvMsg), requests) },
 		func() error {
 			g.pacer.enter(s.zone, sender, g.readers.Go)
 			defer g.pacer.leave(s.zone, sender)

@@ -13,20 +13,29 @@ import (
 // that begins a flush notifies the senders. Neither may wait for a peer, nor for the stream's goroutine, which may be
 // waiting for one.
 
-// forRun returns a function that receives the requests that run must handle: all that tryAnswer does not.
-func (s *sender) forRun(receive func() (*discovery.DeltaDiscoveryRequest,
-	error)) func() (*discovery.DeltaDiscoveryRequest, error) {
+// forRun returns a function that receives the requests that run must handle: all that tryAnswer does not. receive is the
+// stream's RecvMsg.
+func (s *sender) forRun(receive func(any) error) func() (*discovery.DeltaDiscoveryRequest, error) {
+	into := new(arrival)
 	return func() (*discovery.DeltaDiscoveryRequest, error) {
 		for {
-			request, err := receive()
-			if err != nil || !s.tryAnswer(request) {
-				return request, err
+			request := &into.request
+			if err := receive(into); err != nil {
+				return nil, err
+			}
+			if err := checkRequest(request); err != nil {
+				return nil, err
+			}
+			if !s.tryAnswer(request) {
+				into = new(arrival)
+				return request, nil
 			}
 		}
 	}
 }
 
-// tryAnswer handles an answer and sends what waited for it. It returns false for requests that run must handle.
+// tryAnswer handles an answer and sends what waited for it, and keeps nothing of the request. It returns false for
+// requests that run must handle.
 func (s *sender) tryAnswer(request *discovery.DeltaDiscoveryRequest) bool {
 	if request.GetResponseNonce() == "" || !s.mu.TryLock() {
 		return false

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/tracker"
@@ -32,7 +33,7 @@ func (l *lastResponse) answer() *discovery.DeltaDiscoveryRequest {
 const benchZones = 100
 
 // benchSenders returns senders whose zones have their first lists of all types.
-func benchSenders(b *testing.B, s store.Store) ([]*sender, []*lastResponse) {
+func benchSenders(b testing.TB, s store.Store) ([]*sender, []*lastResponse) {
 	b.Helper()
 	encoder, filter := newEncoder(exchange.NewMapping(), nil), exchange.NewFilter()
 	senders, streams := make([]*sender, benchZones), make([]*lastResponse, benchZones)
@@ -55,7 +56,7 @@ func benchSenders(b *testing.B, s store.Store) ([]*sender, []*lastResponse) {
 }
 
 // benchSubscribe subscribes to all types, and answers each list.
-func benchSubscribe(b *testing.B, s *sender, stream *lastResponse) {
+func benchSubscribe(b testing.TB, s *sender, stream *lastResponse) {
 	b.Helper()
 	for _, d := range resources.Descriptors() {
 		if !exchange.GlobalToZone.Carries(d) {
@@ -93,6 +94,47 @@ func BenchmarkChange(b *testing.B) {
 			}
 		}
 	}
+}
+
+// TestAllocationsOfAChange counts what a change of one policy allocates for each zone that gets it, from the flush to the
+// acknowledgement, beside gRPC: the message, its nonce, its version, what is in flight, its encoding, the text of the
+// acknowledgement, and a copy of the list of commits.
+func TestAllocationsOfAChange(t *testing.T) {
+	s := store.NewMemory()
+	senders, streams := benchSenders(t, s)
+	key, spec := permission("p")
+	round, ack, into, codec := 0, []byte(nil), new(arrival), newCodec()
+	write := func() {
+		round++
+		put(t, s, written(t, globalHome, key, spec, "round", fmt.Sprint(round)))
+	}
+	alone := testing.AllocsPerRun(50, write)
+	all := testing.AllocsPerRun(50, func() {
+		write()
+		for i, one := range senders {
+			one.notify()
+			if _, err := codec.Marshal(streams[i].last); err != nil {
+				t.Fatal(err)
+			}
+			ack = appendACK(ack[:0], one.zone, streams[i].last)
+			if !decodeAnswer(ack, into) || !one.tryAnswer(&into.request) {
+				t.Fatal("the answer was not taken")
+			}
+		}
+	})
+	const each, shared = 7, 110 // shared by all zones: the policy, once in their form
+	if n := all - alone; n > each*benchZones+shared || n < each*benchZones {
+		t.Errorf("a change allocates %v times for %d zones, want %d for each", n, benchZones, each)
+	}
+}
+
+// appendACK appends the ACK of a message as zones send it.
+func appendACK(b []byte, zone string, m *response) []byte {
+	b = protowire.AppendTag(b, requestNode, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(protowire.SizeTag(nodeID)+protowire.SizeBytes(len(zone))))
+	b = protowire.AppendString(protowire.AppendTag(b, nodeID, protowire.BytesType), zone)
+	b = protowire.AppendString(protowire.AppendTag(b, requestTypeURL, protowire.BytesType), m.typeURL)
+	return protowire.AppendString(protowire.AppendTag(b, requestNonce, protowire.BytesType), m.nonce)
 }
 
 // BenchmarkList measures the lists of all types to all zones, with 1,000 permissions.

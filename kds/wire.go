@@ -3,6 +3,7 @@ package kds
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -233,26 +234,27 @@ type progress struct {
 const wordStart = "start="
 
 func (p progress) String() string {
-	s := fmt.Sprintf("%d", p.revision)
+	var room [64]byte // for what most messages say
+	s := strconv.AppendUint(room[:0], p.revision, 10)
 	if p.list {
-		s += " list"
+		s = append(s, " list"...)
 	}
 	if p.resume {
-		s += " resume"
+		s = append(s, " resume"...)
 	}
 	if p.more {
-		s += " more"
+		s = append(s, " more"...)
 	}
 	if p.word != "" {
-		s += " " + wordStart + p.word
+		s = append(append(s, " "+wordStart...), p.word...)
 	}
 	if p.age > 0 {
-		s += fmt.Sprintf(" %s%d", wordAge, p.age.Microseconds())
+		s = strconv.AppendInt(append(s, " "+wordAge...), p.age.Microseconds(), 10)
 	}
 	for _, one := range p.traces {
-		s += " " + wordTrace + traceParent(one)
+		s = append(append(s, " "+wordTrace...), traceParent(one)...)
 	}
-	return s
+	return string(s)
 }
 
 // parseProgress reads String's form; ok is false for what a plain peer sends. It skips unknown words.

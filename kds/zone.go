@@ -168,7 +168,7 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down globalToZoneClient,
 	opened := s.opened(exchange.GlobalToZone, z.config.Self.Features.Has(exchange.FeatureFrames), down.Recv)
 	part(func() error { return ended(receiveAll(s.ctx, checked(opened, checkResponse), responses)) })
 	sender := z.newSender(s)
-	part(func() error { return ended(receiveAll(s.ctx, sender.forRun(checked(up.Recv, checkRequest)), requests)) })
+	part(func() error { return ended(receiveAll(s.ctx, sender.forRun(up.RecvMsg), requests)) })
 	part(func() error { return z.newReceiver(s).run(s.ctx, down, responses) })
 	part(func() error { return sender.run(s.ctx, up, requests) })
 	part(func() error { return z.report(s.ctx, s, conn) })
