@@ -252,6 +252,18 @@ func readFloor(ctx context.Context, address string, i int, m *marks, open chan<-
 	}
 }
 
+// floorOf returns the cost of the floor with so many streams and messages of size bytes.
+func floorOf(ctx context.Context, streams, size int) (floorCost, error) {
+	const writes = 20
+	f, err := startFloor(ctx, streams)
+	if err != nil {
+		return floorCost{}, err
+	}
+	defer f.close()
+	err = f.write(ctx, writes, size)
+	return f.cost(), err
+}
+
 // The messages of paceOfMachine: enough for a second, of the size of a policy.
 const paceWrites, paceBytes = 300, 900
 

@@ -183,12 +183,16 @@ func (b *bench) measureStorm(ctx context.Context, zones int) (*table, error) {
 		return nil, err
 	}
 	r, err := b.measureGlobal(ctx, globalLoad{zones: zones, policies: stormPolicies, writes: 50, frames: true,
-		idle: 10 * time.Second})
+		idle: time.Minute}) // one collection of garbage is as much work as ten seconds of all else
 	if err != nil {
 		return nil, err
 	}
 	for _, why := range r.whys {
 		b.say("%s", why)
+	}
+	bare, err := floorOf(ctx, zones, r.bytesPerWrite)
+	if err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
 	}
 	t := &table{title: fmt.Sprintf("Storm: %d zones that connect at once, %d policies", zones, stormPolicies)}
 	t.add("initial sync of all zones", "s", 30, r.initialSync.Seconds())
@@ -202,6 +206,9 @@ func (b *bench) measureStorm(ctx context.Context, zones int) (*table, error) {
 	t.add("global CPU per write and zone", "us", 0, milliseconds(perZone)*1000)
 	t.add(fmt.Sprintf("global CPU per write and zone, as a multiple of that at %d zones", usualZones), "times", 1.2,
 		ratio(perZone, perFew))
+	t.add("the floor: one write to as many bare gRPC streams", "ms", 0, milliseconds(bare.wall))
+	t.add("engine's CPU per write as a multiple of the floor's, both ends", "times", 1.8,
+		ratio(r.bothEndsPerWrite, bare.cpuBothEnds))
 	return t, nil
 }
 
