@@ -1,7 +1,6 @@
 package kds
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -132,6 +131,7 @@ func (p *pacer) busy(written time.Time) bool {
 // run turns the commits after seen into flushes until stop is closed. changed is closed by the first of them.
 func (p *pacer) run(seen uint64, changed <-chan struct{}, stop <-chan struct{}) {
 	var pause time.Duration
+	var streams []watcher // used again for each flush
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -156,22 +156,27 @@ func (p *pacer) run(seen uint64, changed <-chan struct{}, stop <-chan struct{}) 
 			}
 		}
 		seen, changed = p.store.Changed()
-		for _, stream := range p.begin() {
+		streams = p.begin(streams)
+		for _, stream := range streams {
 			stream.notify()
 		}
+		clear(streams) // those that leave are kept by nothing
+		streams = streams[:0]
 	}
 }
 
-// begin begins a flush and returns the streams to notify.
-func (p *pacer) begin() []watcher {
+// begin begins a flush and appends the streams to notify to to.
+func (p *pacer) begin(to []watcher) []watcher {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flush++
 	p.finished, p.began, p.done = 0, time.Now(), time.Time{}
+	to = slices.Grow(to, len(p.streams))
 	for stream := range p.streams {
 		p.streams[stream] = false
+		to = append(to, stream)
 	}
-	return slices.Collect(maps.Keys(p.streams))
+	return to
 }
 
 // firstAfter returns the time of the first commit after a revision, or now if the changelog does not reach back so far.

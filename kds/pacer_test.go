@@ -139,7 +139,7 @@ func TestLeavingTakesItsAnswerAlong(t *testing.T) {
 		streams[i] = make(heard, 1)
 		p.enter(fmt.Sprint("zone-", i), streams[i], running.Go)
 	}
-	p.begin()
+	p.begin(nil)
 	for i, done := range streams[:2] {
 		p.flushed(done, 1)
 		p.flushed(done, 1) // a second time changes nothing
