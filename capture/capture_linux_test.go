@@ -1,6 +1,7 @@
 package capture_test
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -226,4 +227,28 @@ func TestNotAllowed(t *testing.T) {
 			t.Errorf("status: %v", err)
 		}
 	})
+}
+
+// TestLargest installs as many entries as settings may have.
+func TestLargest(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	if m == nil {
+		return
+	}
+	s := capture.Settings{InboundPort: 15006, OutboundPort: 15001, DNSPort: 15053}
+	for i := range uint16(64) {
+		s.InboundPorts = append(s.InboundPorts, capture.Ports{First: 100 * i, Last: 100*i + 20})
+		s.GuardPorts = append(s.GuardPorts, capture.Ports{First: 100 * i, Last: 100*i + 10})
+		s.ExcludeInboundPorts = append(s.ExcludeInboundPorts, capture.Ports{First: 100*i + 11, Last: 100*i + 15})
+		s.ExcludeOutboundPorts = append(s.ExcludeOutboundPorts, capture.Ports{First: 100 * i, Last: 100*i + 15})
+		s.ExcludeUsers = append(s.ExcludeUsers, 100_000+uint32(i))
+		prefix := netip.MustParsePrefix(fmt.Sprintf("fd%02x:1::/32", i))
+		s.ExcludeInboundAddresses, s.ExcludeOutboundAddresses = append(s.ExcludeInboundAddresses, prefix), append(s.ExcludeOutboundAddresses, prefix)
+	}
+	s.InboundPorts[0].First, s.GuardPorts[0].First, s.ExcludeOutboundPorts[0].First = 1, 1, 1
+	m.install(s)
+	if is := m.status(); is.State != capture.Installed {
+		t.Errorf("it is %s: %q", is.State, is.Problems)
+	}
 }

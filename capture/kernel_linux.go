@@ -21,6 +21,8 @@ const (
 	commentSize   = 200
 	// mark is the prefix of each rule's comment.
 	mark = "causeway: "
+	// roomOfRules is in bytes: 900 rules, the kernel's own account of them, and some.
+	roomOfRules = 2 << 20
 	// natPortGiven is NF_NAT_RANGE_PROTO_SPECIFIED.
 	natPortGiven = 2
 )
@@ -45,7 +47,7 @@ func Install(s Settings) (changed bool, err error) {
 			return false, nil
 		}
 	}
-	c, err := nftables.New()
+	c, err := nftables.New(nftables.WithSockOptions(roomy))
 	if err != nil {
 		return false, explained(err)
 	}
@@ -74,6 +76,14 @@ func Install(s Settings) (changed bool, err error) {
 		return false, explained(err)
 	}
 	return true, nil
+}
+
+// roomy gives a connection to the kernel room for the largest capture, which is one message, and for its answers.
+func roomy[C interface {
+	SetReadBuffer(bytes int) error
+	SetWriteBuffer(bytes int) error
+}](c C) error {
+	return errors.Join(c.SetReadBuffer(roomOfRules), c.SetWriteBuffer(roomOfRules))
 }
 
 func chunks(text []byte) func(func(string) bool) {
