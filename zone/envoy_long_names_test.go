@@ -1,6 +1,7 @@
 package zone_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,14 +14,18 @@ import (
 func TestEnvoyTakesLongNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.allowAll()
-	called := w.handler(strings.Repeat("n", resources.MaxNameBytes), "backend", answers("backend"))
-	ports, calling := w.caller("caller", "{kind: MeshService, name: backend}")
-	eventually(t, "the service to answer", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusOK })
-	if dump := called.get("/config_dump"); !strings.Contains(dump, "identity_cert") ||
-		!strings.Contains(dump, strings.Repeat("n", resources.MaxNameBytes)) {
-		t.Error("the secret of the proxy does not have its name")
+	w.apply(`{type: MeshTrafficPermission, mesh: default, name: all, spec: {rules: [{default: {allow: [{spiffeId: {type: Prefix, value: "spiffe://"}}]}}]}}`)
+	// What precedes the name in a message is then a 1, for the shorter one, or a 2.
+	const shorter = 150
+	for app, length := range map[string]int{"shorter": shorter, "longest": resources.MaxNameBytes} {
+		name := strings.Repeat("n", length)
+		called := w.handler(name, app, answers(app))
+		ports, calling := w.caller("caller-of-"+app, fmt.Sprintf("{kind: MeshService, name: %s}", app))
+		eventually(t, app+" to answer", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusOK })
+		if dump := called.get("/config_dump"); !strings.Contains(dump, "identity_cert:default/"+name) {
+			t.Errorf("%s: the secret of the proxy does not have its name", app)
+		}
+		called.refusedNothing()
+		calling.refusedNothing()
 	}
-	called.refusedNothing()
-	calling.refusedNothing()
 }
