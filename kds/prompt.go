@@ -30,6 +30,7 @@ func (s *sender) forRun(receive func(any) error) func() (*discovery.DeltaDiscove
 				into = new(arrival)
 				return request, nil
 			}
+			request.Reset() // the next may be long in coming
 		}
 	}
 }

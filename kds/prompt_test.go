@@ -9,6 +9,8 @@ import (
 	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/tracker"
@@ -96,6 +98,35 @@ func TestSmallChangesWakeNobody(t *testing.T) {
 	}
 	if !sender.tryAnswer(answerTo(stream)) || nudges(sender) != 0 || !sender.flushed {
 		t.Errorf("settled %v, or the stream's goroutine was woken", sender.flushed)
+	}
+}
+
+// TestNothingIsKeptOfAnAnswer checks that a stream keeps nothing of the answer before while it waits for the next: the zone
+// decides how much that is, and how long it waits.
+func TestNothingIsKeptOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	sender, stream := promptSender(t, store.NewMemory())
+	answer := answerTo(stream)
+	answer.ErrorDetail = &status.Status{Message: strings.Repeat("no\n", 1<<20)}
+	answer.InitialResourceVersions = map[string]string{"a.default": "b"}
+	codec, waits := newCodec(), errors.New("no more arrives")
+	arrived := 0
+	_, err := sender.forRun(func(into any) error {
+		arrived++
+		if kept := proto.Size(&into.(*arrival).request); kept > 0 {
+			t.Errorf("%d bytes of the last answer are kept", kept)
+		}
+		if arrived == 2 {
+			return waits
+		}
+		data, err := codec.Marshal(answer)
+		if err != nil {
+			return err
+		}
+		return codec.Unmarshal(data, into)
+	})()
+	if !errors.Is(err, waits) || arrived != 2 {
+		t.Errorf("%d messages arrived: %v", arrived, err)
 	}
 }
 
