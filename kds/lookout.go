@@ -65,7 +65,10 @@ func (l *lookout) look() {
 	l.mu.Unlock()
 	for _, t := range l.due {
 		if t.glance(l.interval) {
-			go t.hangUp() // it calls rest
+			go func() {
+				t.rest()
+				t.hangUp()
+			}()
 		}
 	}
 	clear(l.due)

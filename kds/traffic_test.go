@@ -217,6 +217,26 @@ func TestLookoutEndsWithItsConnections(t *testing.T) {
 	})
 }
 
+// TestLookoutLetsGo checks that a lookout keeps no connection that it has found gone, also one that was closed before it
+// was watched, which gRPC closes only once.
+func TestLookoutLetsGo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &lookout{interval: lookInterval}
+		near, far := net.Pipe()
+		defer far.Close()
+		conn := closableConn{near, &pings{to: near}, newTransport(near)}
+		_ = conn.Close()
+		l.watch(conn.transport)
+		time.Sleep((silentLooks + 2) * lookInterval)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.armed || l.count != 0 || len(l.turns[conn.transport.turn]) != 0 {
+			t.Errorf("it goes on for %d closed connections: armed is %t", l.count, l.armed)
+		}
+	})
+}
+
 // trickle reads or writes 20,000 bytes twenty times a second, until that fails.
 func trickle(do func([]byte) (int, error)) {
 	pace := time.NewTicker(time.Second / 20)
