@@ -21,7 +21,7 @@ type rechecks struct {
 	held     []*heldStream
 	// due is the first time at which time alone may end a pass; zero if there is none.
 	due time.Time
-	// last is the time of the last call. The clock may be set back.
+	// last is the time of the last call, by the wall clock alone: that may be set back.
 	last time.Time
 }
 
@@ -30,7 +30,7 @@ type rechecks struct {
 func (g *Global) Recheck() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.recheckAllLocked(g.config.Now())
+	g.recheckAllLocked(g.config.Now().Round(0))
 }
 
 // RecheckDue is Recheck for passes that may have ended although nothing changed since the last call of either: because of
@@ -38,7 +38,7 @@ func (g *Global) Recheck() {
 func (g *Global) RecheckDue() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.config.Now()
+	now := g.config.Now().Round(0)
 	if due := g.rechecks.due; now.Before(g.rechecks.last) || !due.IsZero() && !now.Before(due) {
 		g.recheckAllLocked(now)
 		return
