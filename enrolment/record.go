@@ -42,10 +42,10 @@ func (m *Record) Leaving(now time.Time) bool {
 	return m.Draining && (m.DrainingAt.IsZero() || now.Sub(m.DrainingAt).Abs() < deletionTime)
 }
 
-// LeavesAt returns when, after now, Leaving becomes true by the time alone, because the clock of the server that deletes
-// the zone is ahead; zero if it does not. m may be nil.
+// LeavesAt returns from when on Leaving is true by the time alone, because the clock of the server that deletes the zone is
+// ahead of now; zero if it is not. m may be nil.
 func (m *Record) LeavesAt(now time.Time) time.Time {
-	if m == nil || !m.Draining || m.Leaving(now) || m.DrainingAt.Before(now) {
+	if m == nil || !m.Draining || m.DrainingAt.Before(now) {
 		return time.Time{}
 	}
 	return m.DrainingAt.Add(-deletionTime)
