@@ -2,6 +2,7 @@ package global
 
 import (
 	"testing"
+	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -67,5 +68,24 @@ func TestPassesAreAskedAfterWhatConcernsThem(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { a.rechecks.tick(all) }); n != 0 {
 		t.Errorf("a tick after which nothing changed allocates %v times", n)
+	}
+}
+
+// lasting is a pass that holds until its time; zero is for ever.
+type lasting time.Time
+
+func (lasting) Err() error         { return nil }
+func (p lasting) Until() time.Time { return time.Time(p) }
+
+// TestBothPassesHoldUntilTheFirstEnds checks which of two times decides when a zone that showed a certificate and a token is
+// asked again.
+func TestBothPassesHoldUntilTheFirstEnds(t *testing.T) {
+	t.Parallel()
+	never, soon, later := time.Time{}, time.Now(), time.Now().Add(time.Hour)
+	for _, row := range [][3]time.Time{{never, never, never}, {soon, never, soon}, {never, soon, soon}, {soon, later, soon},
+		{later, soon, soon}} {
+		if got := (bothPasses{lasting(row[0]), lasting(row[1])}).Until(); !got.Equal(row[2]) {
+			t.Errorf("until %s and %s: asked at %s, want %s", row[0], row[1], got, row[2])
+		}
 	}
 }
