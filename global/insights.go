@@ -31,7 +31,7 @@ type insights struct {
 	refused func(zone string) string
 	// encode makes the spec of an insight; tests replace it.
 	encode func(resources.Type, proto.Message) (*resources.Spec, error)
-	// wake holds one signal: a zone is dirty. urgent signals what operators wait for: that one is in soon.
+	// wake holds one signal: a zone is dirty. urgent signals that one is in soon.
 	wake, urgent chan struct{}
 
 	mu    sync.Mutex
@@ -39,7 +39,7 @@ type insights struct {
 	// sessions maps a session to its subscription.
 	sessions map[uint64]*subscription // guarded by mu
 	dirty    []string                 // guarded by mu: zones to write, among them those whose flag is set
-	soon     []string                 // guarded by mu: those that connected or disconnected
+	soon     []string                 // guarded by mu: zones of urgent events
 }
 
 // zoneInsight is the state of one zone since this process started.
@@ -68,7 +68,7 @@ func newInsights(status store.Store, instance string, has func(zone string) bool
 func (i *insights) Observe(e kds.Event) {
 	i.mu.Lock()
 	z := i.note(e)
-	urgent := z != nil && (e.Kind == kds.SessionStarted || e.Kind == kds.SessionEnded)
+	urgent := z != nil && isUrgent(e.Kind)
 	news := z != nil && !z.dirty
 	if news {
 		z.dirty = true
@@ -89,6 +89,12 @@ func (i *insights) Observe(e kds.Event) {
 	case signal <- struct{}{}:
 	default:
 	}
+}
+
+// isUrgent reports whether operators wait for a kind of event. A session begins before this replica claims its zone; its
+// streams open after that, so that then it is written for certain.
+func isUrgent(k kds.EventKind) bool {
+	return k == kds.SessionStarted || k == kds.StreamOpened || k == kds.SessionEnded
 }
 
 // note updates the counters and returns the zone if its insight changed. The caller holds i.mu.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,6 +142,38 @@ func TestStatusTakesItsShare(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTakeoverIsWrittenAtOnce checks that a zone that comes from another replica is shown as soon as this one has claimed it,
+// also while counters wait: its session begins before that.
+func TestTakeoverIsWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowStore{Store: store.NewMemory(), takes: time.Second}
+		var claimed atomic.Bool
+		has := func(zone string) bool { return zone == "zone-1" || claimed.Load() }
+		i := newInsights(s, "instance", has, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- i.run(ctx) }()
+		i.Observe(kds.Event{Kind: kds.SessionStarted, Zone: "zone-1", Session: 1, Time: time.Now()})
+		time.Sleep(2 * time.Second)
+		i.Observe(kds.Event{Kind: kds.Acknowledged, Zone: "zone-1", Session: 1, Time: time.Now(),
+			Direction: exchange.GlobalToZone, Type: resources.TypeMesh})
+		time.Sleep(2 * time.Second) // it is written, and counters wait
+		i.Observe(kds.Event{Kind: kds.SessionStarted, Zone: "zone-2", Session: 2, Time: time.Now()})
+		time.Sleep(time.Millisecond)
+		claimed.Store(true)
+		i.Observe(kds.Event{Kind: kds.StreamOpened, Zone: "zone-2", Session: 2, Time: time.Now(), Peer: &kds.Peer{}})
+		time.Sleep(1100 * time.Millisecond)
+		if s.Snapshot().Get(insightKey("zone-2")) == nil {
+			t.Error("it is not shown")
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // slowStore takes a time for each batch, and remembers how many zones were in it.
