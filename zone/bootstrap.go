@@ -127,9 +127,11 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 			return nil, fmt.Errorf("admin address: %w", err)
 		}
 		b.Admin = &bootstrapv3.Admin{Address: address}
-		if port := address.GetSocketAddress().GetPortValue(); port != 0 && cfg.ZoneIngress == "" {
+		if port := address.GetSocketAddress().GetPortValue(); port != 0 && (cfg.ZoneIngress == "" || cfg.ReadyAddress != "") {
 			b.StaticResources.Clusters = append(b.StaticResources.Clusters, adminCluster(address))
-			b.Node.Metadata = withField(b.Node.Metadata, xds.AdminKey, structpb.NewNumberValue(float64(port)))
+			if cfg.ZoneIngress == "" { // a zone ingress belongs to no mesh, whose policies could measure it
+				b.Node.Metadata = withField(b.Node.Metadata, xds.AdminKey, structpb.NewNumberValue(float64(port)))
+			}
 		}
 	}
 	if err := errors.Join(cfg.addPush(b), cfg.addReady(b), cfg.addProbes(b)); err != nil {

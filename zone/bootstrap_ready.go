@@ -42,8 +42,8 @@ func (cfg *BootstrapConfig) addReady(b *bootstrapv3.Bootstrap) error {
 	if err != nil || badIP != nil || badPort != nil || port == 0 {
 		return fmt.Errorf("ready address %q: want an IP address and a port, such as 0.0.0.0:15021", cfg.ReadyAddress)
 	}
-	if b.Admin.GetAddress().GetSocketAddress().GetPortValue() == 0 || cfg.ZoneIngress != "" {
-		return errors.New("ready address: needs the proxy of a Dataplane, with an admin address that has a fixed port")
+	if b.Admin.GetAddress().GetSocketAddress().GetPortValue() == 0 {
+		return errors.New("ready address: needs an admin address that has a fixed port")
 	}
 	manager, err := readyManager()
 	if err != nil {

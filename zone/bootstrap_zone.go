@@ -31,8 +31,9 @@ var errNoXDSCA = errors.New("xds CA: required with TLS: the zone keeps it in <da
 const mostBackOff = time.Second
 
 func dynamicResources() *bootstrapv3.Bootstrap_DynamicResources {
+	// Without a timeout, a proxy is not ready before it has its configuration, however long its zone takes.
 	overADS := func() *corev3.ConfigSource {
-		return &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3,
+		return &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3, InitialFetchTimeout: durationpb.New(0),
 			ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
 	}
 	return &bootstrapv3.Bootstrap_DynamicResources{
