@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -52,15 +53,15 @@ func (s *Server) deletedByKubectl(old *resources.Resource) error {
 // discovered refuses a user's document whose name belongs to a resource that the zone makes from a pod or a Service.
 func (s *Server) discovered(state store.Snapshot, doc *resources.Resource) error {
 	if old := state.Get(doc.Key); s.objects != nil && old != nil && s.config.Home.Discovered(old) {
-		return invalidField(doc.Key, "name", fmt.Sprintf("the zone makes the %s %s/%s of %s: change that, or choose another name",
-			old.Type, old.Namespace, old.Name, madeOf(old)))
+		return invalidField(doc.Key, "name", fmt.Sprintf("the zone makes the %s %s of %s: change that, or choose another name",
+			old.Type, strings.TrimPrefix(old.Namespace+"/"+old.Name, "/"), madeOf(old)))
 	}
 	return nil
 }
 
 // madeOf names the object that a zone made a resource from.
 func madeOf(r *resources.Resource) string {
-	if r.Type == resources.TypeDataplane {
+	if r.Type == resources.TypeDataplane || r.Type == resources.TypeZoneIngress {
 		return "the Pod of its name"
 	}
 	return "the Service " + r.Labels[resources.LabelServiceName]

@@ -19,6 +19,7 @@ func TestDiscoveredIsNotForUsers(t *testing.T) {
 	made := map[resources.Type]string{
 		resources.TypeDataplane:   `{"type": "Dataplane", "mesh": "default", "namespace": "shop", "name": "web", "networking": {"address": "192.0.2.1", "inbound": [{"port": 80}]}}`,
 		resources.TypeMeshService: `{"type": "MeshService", "mesh": "default", "namespace": "shop", "name": "web", "spec": {"ports": [{"port": 80}]}}`,
+		resources.TypeZoneIngress: `{"type": "ZoneIngress", "name": "web", "networking": {"address": "192.0.2.1", "port": 10001}}`,
 	}
 	for kind, text := range made {
 		docs, err := resources.DecodeDocuments([]byte(text), resources.DecodeOptions{})
@@ -30,7 +31,8 @@ func TestDiscoveredIsNotForUsers(t *testing.T) {
 		users := docs[0].Clone()
 		users.Object = resources.Object{UID: "u", Generation: 1}
 		want := map[resources.Type]string{resources.TypeDataplane: "the zone makes the Dataplane shop/web of the Pod of its name",
-			resources.TypeMeshService: "the zone makes the MeshService shop/web of the Service web"}[kind]
+			resources.TypeMeshService: "the zone makes the MeshService shop/web of the Service web",
+			resources.TypeZoneIngress: "the zone makes the ZoneIngress web of the Pod of its name"}[kind]
 		feed := func() error {
 			result, err := g.Routes.Feed(t.Context(), api.Feed{Puts: []*resources.Resource{users}})
 			must(t, err)
@@ -44,6 +46,9 @@ func TestDiscoveredIsNotForUsers(t *testing.T) {
 		}
 		answer := httptest.NewRecorder()
 		path := "/meshes/default/" + own.Descriptor().Path + "/web?namespace=shop"
+		if own.Mesh == "" {
+			path = "/" + own.Descriptor().Path + "/web"
+		}
 		g.Routes.ServeHTTP(answer, httptest.NewRequest(http.MethodDelete, path, nil))
 		if answer.Code != http.StatusMethodNotAllowed || !strings.Contains(answer.Body.String(), "the zone makes this "+string(kind)) {
 			t.Errorf("DELETE of %s: %d %s", kind, answer.Code, answer.Body)

@@ -82,8 +82,9 @@ func (h Home) Owns(r *Resource) bool {
 // Discovered reports whether this zone made r from a pod or a Service of its cluster. Users there write objects,
 // whatever their labels.
 func (h Home) Discovered(r *Resource) bool {
-	return (r.Type == TypeDataplane || r.Type == TypeMeshService) && r.Namespace != "" && r.Object.IsZero() &&
-		r.Labels[LabelManagedBy] == ManagedByDiscovery && h.Owns(r)
+	ofCluster := r.Namespace != "" && (r.Type == TypeDataplane || r.Type == TypeMeshService) ||
+		r.Namespace == "" && r.Type == TypeZoneIngress
+	return ofCluster && r.Object.IsZero() && r.Labels[LabelManagedBy] == ManagedByDiscovery && h.Owns(r)
 }
 
 // originOf returns the origin and zone of resources of the type that are written here. Types that only the global
@@ -125,6 +126,9 @@ func (h Home) ComputedLabels(r *Resource) map[string]string {
 func (h Home) IsOperators(namespace string) bool {
 	return namespace == "" || namespace == h.systemNamespace()
 }
+
+// OperatorsNamespace returns the system namespace.
+func (h Home) OperatorsNamespace() string { return h.systemNamespace() }
 
 func (h Home) systemNamespace() string {
 	if h.SystemNamespace == "" {

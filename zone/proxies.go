@@ -65,7 +65,7 @@ func newProxyService(ctx context.Context, cfg *Config, o *opened, p *ports, rout
 		Refused: func(r xds.Refusal) { recordRefused(ctx, cfg, o.guard.Audit(), r) },
 	}
 	if pods := bridge.PodTokens(); pods != nil {
-		config.Pods = pods
+		config.Pods, config.Home = pods, o.home
 	}
 	admission := xds.NewAdmission(config)
 	ingresses := &ingressConditions{zone: o.home.Zone, started: cfg.Now(), presence: proxies.Ingress}

@@ -32,8 +32,9 @@ type AdmissionConfig struct {
 	Required bool
 	// Tokens verifies bearer tokens. Required.
 	Tokens *tokens.Issuer
-	// Pods verifies the tokens that Kubernetes makes for pods; nil where there are none.
+	// Pods verifies the tokens that Kubernetes makes for pods; nil where there are none. Home is then required: the zone.
 	Pods PodTokens
+	Home resources.Home
 	// Store holds the Dataplanes.
 	Store store.Reader
 	// Identity returns the SPIFFE ID of a Dataplane, and the authorities of this zone that may sign it. Required.

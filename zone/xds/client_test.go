@@ -124,8 +124,11 @@ func (z *zoneServer) putIn(namespace string, t resources.Type, name, spec string
 	z.t.Helper()
 	s, err := resources.NewSpec(t, []byte(spec))
 	must(z.t, err)
-	r := home.Labelled(&resources.Resource{Key: resources.Key{Type: t, Mesh: "default", Namespace: namespace, Name: name},
-		Spec: s, Labels: labels})
+	key := resources.Key{Type: t, Mesh: "default", Namespace: namespace, Name: name}
+	if d, _ := resources.Lookup(t); d.Scope == resources.ScopeGlobal {
+		key.Mesh = ""
+	}
+	r := home.Labelled(&resources.Resource{Key: key, Spec: s, Labels: labels})
 	_, err = z.store.Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: r}}})
 	must(z.t, err)
 }

@@ -44,7 +44,12 @@ func (p *pass) showPod(ctx context.Context, token string) error {
 
 // isPod reports whether a pod's pass is for the Dataplane of that pod. The Dataplane must have the pod's name and the
 // service account that the token proves, so an author of Dataplanes in a namespace cannot give a pod another identity.
+// A pod of the operator is also the proxy of the ZoneIngress that the zone has made of it.
 func (p *pass) isPod(key resources.Key, r *resources.Resource) bool {
+	if key.Type == resources.TypeZoneIngress {
+		home := &p.admission.cfg.Home
+		return home.IsOperators(p.pod.Namespace) && key.Name == p.pod.Name && (r == nil || home.Discovered(r))
+	}
 	return key.Type == resources.TypeDataplane && key.Namespace == p.pod.Namespace && key.Name == p.pod.Name &&
 		(r == nil || r.Labels[resources.LabelServiceAccount] == p.pod.ServiceAccount)
 }

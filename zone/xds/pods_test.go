@@ -111,6 +111,44 @@ func TestPodsOpenTheirOwnStreams(t *testing.T) {
 	}
 }
 
+// TestPodsOfTheOperatorAreIngresses: the token of a pod in the system namespace is for the ZoneIngress that the zone has
+// made of that pod, and for no other; nobody else's pod is an ingress.
+func TestPodsOfTheOperatorAreIngresses(t *testing.T) {
+	t.Parallel()
+	g := newGatedServerWith(t, func(g *gatedServer, c *xds.AdmissionConfig) {
+		c.Pods, c.Home = g, resources.Home{Zone: home.Zone, SystemNamespace: "shop"}
+	})
+	elsewhere := newGatedServerWith(t, func(g *gatedServer, c *xds.AdmissionConfig) { c.Pods, c.Home = g, home })
+	ofPods := map[string]string{resources.LabelManagedBy: resources.ManagedByDiscovery}
+	for _, g := range []*gatedServer{g, elsewhere} {
+		g.dataplane("web", httpInbound)
+		g.put(resources.TypeMeshService, "web", `{"selector": {"dataplaneLabels": {"matchLabels": {"app": "web"}}}, "ports": [{"port": 80}]}`, nil)
+		for name, labels := range map[string]map[string]string{"in-1": ofPods, "in-2": ofPods, "users": nil} {
+			g.put(resources.TypeZoneIngress, name, `{"networking": {"address": "192.0.2.1", "port": 10001}}`, labels)
+		}
+	}
+	for name, c := range map[string]struct {
+		server       *gatedServer
+		pod, ingress string
+		want         codes.Code
+	}{
+		"its own":                      {g, "in-1", "in-1", codes.OK},
+		"another's":                    {g, "in-1", "in-2", codes.PermissionDenied},
+		"one that a user has written":  {g, "users", "users", codes.PermissionDenied},
+		"a pod of another namespace":   {elsewhere, "in-1", "in-1", codes.PermissionDenied},
+		"a pod, and no ZoneIngress":    {elsewhere, "late", "late", codes.PermissionDenied},
+		"a pod of the operator's, too": {g, "late", "in-1", codes.PermissionDenied},
+	} {
+		node := nodeOf(c.ingress, "")
+		node.Id = xds.NodeID("", c.ingress)
+		got, err := c.server.ask(false, c.server.says("pod."+c.pod+".token", c.pod, "ingress", nil), node,
+			"type.googleapis.com/envoy.config.cluster.v3.Cluster")
+		if status.Code(err) != c.want || c.want == codes.OK && len(got) == 0 {
+			t.Errorf("%s: %v, %v; want %s", name, got, err, c.want)
+		}
+	}
+}
+
 // TestStreamsEndWithTheirPod: when its Dataplane gets another account, and when it is deleted; not while nobody says.
 func TestStreamsEndWithTheirPod(t *testing.T) {
 	t.Parallel()
