@@ -32,6 +32,9 @@ type Settings struct {
 	WebhookAddress string
 	// WebhookConfiguration is the name of both webhook configurations, the mutating and the validating one.
 	WebhookConfiguration string
+	// AuthorityConfigMap is the name of a ConfigMap in the system namespace in which the server keeps the CA of its xDS
+	// server, for proxies that start there; empty for none.
+	AuthorityConfigMap string
 	// RequestsPerSecond limits the requests to the API server; a default when zero.
 	RequestsPerSecond float64
 	// Lease is the Lease by which the replicas of a StatefulSet choose the one that serves; a server without replicas
@@ -60,6 +63,8 @@ type Config struct {
 	Serving *Certificate
 	// Injection returns the settings that the proxies of all pods share. Nil if pods get none.
 	Injection func() *injection.Settings
+	// Authority returns the CA of the xDS server in PEM; required with Settings.AuthorityConfigMap.
+	Authority func() []byte
 	// Term is this replica's lead; nil for a server without replicas.
 	Term *leader.Term
 	// Panics may be nil.
@@ -133,6 +138,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 	for _, run := range []func(context.Context) error{b.feed, b.reports, b.projection, b.followStore,
 		b.learnSelf, b.tendSchemas} {
 		group.Go(func() error { return run(ctx) })
+	}
+	if b.Settings.AuthorityConfigMap != "" {
+		group.Go(func() error { return b.publishAuthority(ctx) })
 	}
 	if b.listener != nil {
 		group.Go(func() error { return b.serveWebhook(ctx) })

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,99 +22,18 @@ var configurationKinds = []apiserver.Kind{
 		Name: "ValidatingWebhookConfiguration"},
 }
 
-// certificateInterval is how often the webhook's certificate is checked.
-const certificateInterval = time.Minute
-
 // tendConfigurations keeps the CA and the secret path in the webhook configurations current, and the certificate valid,
 // until ctx ends.
 func (b *Bridge) tendConfigurations(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, kind := range configurationKinds {
-		group.Go(func() error {
-			s := &configurationSink{bridge: b, kind: kind, news: make(chan struct{}, 1)}
-			inner, ctx := errgroup.WithContext(ctx)
-			inner.Go(func() error {
-				b.Client.Follow(ctx, kind, "metadata.name="+b.Settings.WebhookConfiguration, s)
-				return nil
-			})
-			inner.Go(func() error { return s.run(ctx) })
-			return inner.Wait()
-		})
+		k := &kept{bridge: b, kind: kind, id: apiserver.Name{Name: b.Settings.WebhookConfiguration},
+			what:   "the configuration of the webhook",
+			absent: "invalid objects are noticed only after they are stored",
+			tend:   func(ctx context.Context, o *apiserver.Object) error { return b.tend(ctx, kind, o) }}
+		group.Go(func() error { return k.keep(ctx) })
 	}
 	return group.Wait()
-}
-
-// configurationSink follows one configuration of the webhook.
-type configurationSink struct {
-	bridge *Bridge
-	kind   apiserver.Kind
-	news   chan struct{}
-
-	mu     sync.Mutex
-	latest *apiserver.Object // guarded by mu; nil if there is none
-	failed error             // guarded by mu
-}
-
-func (s *configurationSink) set(o *apiserver.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.latest = o
-	wake(s.news)
-}
-
-// Replace implements apiserver.Sink.
-func (s *configurationSink) Replace(all []*apiserver.Object) {
-	s.Resumed()
-	s.set(nil)
-	for _, o := range all {
-		s.set(o)
-	}
-	if len(all) == 0 {
-		s.bridge.Log.Warn("webhook configuration not found: invalid objects are noticed only after they are stored",
-			"kind", s.kind.Name, "name", s.bridge.Settings.WebhookConfiguration)
-	}
-}
-
-// Changed implements apiserver.Sink.
-func (s *configurationSink) Changed(o *apiserver.Object) { s.set(o) }
-
-// Deleted implements apiserver.Sink.
-func (s *configurationSink) Deleted(*apiserver.Object) { s.set(nil) }
-
-// Failed implements apiserver.Sink.
-func (s *configurationSink) Failed(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failed == nil {
-		s.bridge.Log.Warn("the configuration of the webhook cannot be followed", "kind", s.kind.Name, "error", err)
-	}
-	s.failed = err
-}
-
-// Resumed implements apiserver.Sink.
-func (s *configurationSink) Resumed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failed = nil
-}
-
-func (s *configurationSink) run(ctx context.Context) error {
-	ticker := time.NewTicker(certificateInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.news:
-		case <-ticker.C:
-		}
-		s.mu.Lock()
-		o := s.latest
-		s.mu.Unlock()
-		if err := s.bridge.tend(ctx, s.kind, o); err != nil && ctx.Err() == nil && !apiserver.IsConflict(err) {
-			s.bridge.Log.Error("cannot maintain the webhook", "kind", s.kind.Name, "error", err)
-		}
-	}
 }
 
 // tend makes the certificate cover the names that a configuration calls, and the configuration trust the certificate.

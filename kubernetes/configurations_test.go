@@ -14,7 +14,7 @@ import (
 // outages are in the log, once each.
 func TestEachOutageOfConfigurationsIsLogged(t *testing.T) {
 	var log bytes.Buffer
-	s := &configurationSink{bridge: &Bridge{Config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}, news: make(chan struct{}, 1)}
+	s := &kept{bridge: &Bridge{Config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}, news: make(chan struct{}, 1)}
 	for _, why := range []string{"first", "second"} {
 		s.Failed(errors.New(why))
 		s.Failed(errors.New(why + " still"))

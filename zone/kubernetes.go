@@ -56,9 +56,7 @@ func injectionOf(cfg *Config, p *ports) func() *injection.Settings {
 		s := &injection.Settings{Image: cfg.Injection.Image, Envoy: cfg.Injection.EnvoyImage, XDSAddress: cfg.Injection.XDSAddress,
 			Audience: podtoken.Audience, SystemNamespace: cmp.Or(cfg.SystemNamespace, resources.DefaultSystemNamespace)}
 		s.ClusterDNS, s.CNI = cfg.DNSAddress != "", cfg.Injection.CNI
-		if p.certificate != nil {
-			s.XDSCA = string(p.certificate.CAPEM)
-		}
+		s.XDSCA = string(p.authority())
 		return s
 	}
 }
@@ -70,7 +68,7 @@ func newBridge(cfg *Config, o *opened, p *ports, spread *rollout, diagnostics *s
 		return nil, nil
 	}
 	return kubernetes.Open(kubernetes.Config{
-		Settings: *cfg.Kubernetes, Injection: injectionOf(cfg, p), Home: o.home, Store: o.store, Routes: spread.routes,
+		Settings: *cfg.Kubernetes, Injection: injectionOf(cfg, p), Authority: p.authority, Home: o.home, Store: o.store, Routes: spread.routes,
 		Rollout: func(r *resources.Resource) *tracker.Rollout { return spread.of(r, nil) },
 		Pulse: func() string {
 			return fmt.Sprint(spread.status.Snapshot().Revision(), spread.link != nil && spread.link.Connected())

@@ -99,6 +99,14 @@ func (p *ports) admit(ctx context.Context, cfg *Config, guard *access.Guard) (er
 	return err
 }
 
+// authority returns the CA of the certificate in PEM; nil if all ports are on loopback.
+func (p *ports) authority() []byte {
+	if p.certificate == nil {
+		return nil
+	}
+	return p.certificate.CAPEM
+}
+
 // certify makes the certificate for all ports.
 func (p *ports) certify(cfg *Config, box *secrets.Box) error {
 	certificate, err := server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg), box, cfg.Now)

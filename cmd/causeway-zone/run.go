@@ -87,6 +87,7 @@ func newRun() *cobra.Command {
 // addKubernetesFlags adds the settings of a zone with a cluster, and of the proxies that it gives to pods there.
 func addKubernetesFlags(f *pflag.FlagSet, kube *settings.Kubernetes, i *zone.Injection) {
 	kube.Add(f, "causeway-zone")
+	kube.AddAuthority(f)
 	f.StringVar(&i.Image, "injection-image", "", "`image` of this program, for pods that ask for a proxy by the label kuma.io/sidecar-injection; without it pods get none")
 	f.StringVar(&i.EnvoyImage, "injection-envoy-image", "", "`image` of Envoy, for the same pods")
 	f.StringVar(&i.XDSAddress, "injection-xds-address", "", "`address`, HOST:PORT, at which those pods reach this server's --xds-address")

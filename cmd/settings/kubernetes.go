@@ -26,6 +26,11 @@ func (k *Kubernetes) Add(f *pflag.FlagSet, name string) {
 	f.StringVar(&k.settings.Pod, "kubernetes-pod", "", "`name` of this replica's pod; default: the host name")
 }
 
+// AddAuthority adds the flag of a server whose proxies run in the cluster.
+func (k *Kubernetes) AddAuthority(f *pflag.FlagSet) {
+	f.StringVar(&k.settings.AuthorityConfigMap, "kubernetes-ca-config-map", "", "`name` of a ConfigMap in the system namespace in which the server keeps the CA of --xds-address as ca.crt, for proxies that start in that namespace; empty for none")
+}
+
 // Settings returns the settings, or nil for a server without a cluster.
 func (k *Kubernetes) Settings() (*kubernetes.Settings, error) {
 	if !k.on && k.settings.Kubeconfig == "" {

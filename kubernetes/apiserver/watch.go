@@ -44,7 +44,12 @@ const (
 // Follow lists the objects of a kind, watches them, and reports everything to the sink until ctx ends. selector is a
 // field selector, or empty.
 func (c *Client) Follow(ctx context.Context, k Kind, selector string, sink Sink) {
-	f := &following{client: c, kind: k, selector: selector, sink: sink}
+	c.FollowIn(ctx, k, "", selector, sink)
+}
+
+// FollowIn is Follow for one namespace. It needs no rights in others.
+func (c *Client) FollowIn(ctx context.Context, k Kind, namespace, selector string, sink Sink) {
+	f := &following{client: c, kind: k, namespace: namespace, selector: selector, sink: sink}
 	backoff, expired := minBackoff, false
 	for ctx.Err() == nil {
 		progressed, err := f.once(ctx)
@@ -86,10 +91,12 @@ func isLost(err error) bool {
 
 // following is one kind that is followed.
 type following struct {
-	client   *Client
-	kind     Kind
-	selector string
-	sink     Sink
+	client *Client
+	kind   Kind
+	// namespace is empty for all.
+	namespace string
+	selector  string
+	sink      Sink
 	// revision is where the next watch begins; empty before a list.
 	revision string
 	failed   bool
@@ -103,7 +110,7 @@ func (f *following) once(ctx context.Context) (progressed bool, err error) {
 		if t, ok := f.sink.(Trimmer); ok {
 			trim = t.Trim
 		}
-		all, revision, err := f.client.list(ctx, f.kind, "", f.selector, trim)
+		all, revision, err := f.client.list(ctx, f.kind, f.namespace, f.selector, trim)
 		if err != nil {
 			return false, err
 		}
@@ -128,7 +135,7 @@ func (f *following) watch(ctx context.Context) error {
 	if f.selector != "" {
 		query.Set("fieldSelector", f.selector)
 	}
-	answer, err := f.client.send(ctx, http.MethodGet, f.kind.path("", "", ""), query, "", nil)
+	answer, err := f.client.send(ctx, http.MethodGet, f.kind.path(f.namespace, "", ""), query, "", nil)
 	if err != nil {
 		return err
 	}

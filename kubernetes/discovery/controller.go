@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -28,7 +29,9 @@ type Config struct {
 	// Identities returns a function for the SPIFFE IDs of a mesh's Dataplanes, including upcoming ones. If it is nil,
 	// MeshServices name nobody.
 	Identities func(mesh string) func(dp *resources.Resource) []string
-	Log        *slog.Logger
+	// Resolve returns the addresses of a load balancer's name; those of the system's resolver if it is nil.
+	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
+	Log     *slog.Logger
 }
 
 const (
@@ -45,8 +48,8 @@ type Controller struct {
 	Config
 	work   chan struct{}
 	events chan event
-	// doubts signals that something is held.
-	doubts chan struct{}
+	// doubts signals that something is held, named that load balancers have other names.
+	doubts, named chan struct{}
 
 	mu sync.Mutex
 	// spaces are the namespaces with their content, nodes the locations of pods; guarded by mu, like everything that
@@ -66,6 +69,8 @@ type Controller struct {
 	reported map[object]string
 	// reasons holds those of all current problems.
 	reasons map[object][]string
+	// known are the names of load balancers.
+	known map[string]host
 }
 
 // space is one namespace.
@@ -87,7 +92,11 @@ type space struct {
 func New(c Config) *Controller {
 	d := &Controller{Config: c, work: make(chan struct{}, 1), events: make(chan event, maxEvents),
 		spaces: map[string]*space{}, nodes: map[string]*Node{}, reported: map[object]string{},
-		meshes: map[string]bool{}, doubts: make(chan struct{}, 1), reasons: map[object][]string{}}
+		meshes: map[string]bool{}, doubts: make(chan struct{}, 1), reasons: map[object][]string{},
+		named: make(chan struct{}, 1), known: map[string]host{}}
+	if d.Resolve == nil {
+		d.Resolve = lookUp
+	}
 	d.kinds = []*following{
 		{c: d, kind: core("nodes", "Node", false), sees: handler(readNode, d.sawNode), known: d.knownNodes},
 		{c: d, kind: core("namespaces", "Namespace", false), sees: handler(readNamespace, d.sawNamespace), known: d.knownNamespaces},
@@ -114,7 +123,7 @@ func (d *Controller) Run(ctx context.Context) error {
 	for _, f := range d.kinds {
 		group.Go(func() error { d.Client.Follow(ctx, f.kind, "", f); return nil })
 	}
-	for _, run := range []func(context.Context) error{d.write, d.followStore, d.writeEvents, d.confirm} {
+	for _, run := range []func(context.Context) error{d.write, d.followStore, d.writeEvents, d.confirm, d.resolve} {
 		group.Go(func() error { return run(ctx) })
 	}
 	return group.Wait()
@@ -196,6 +205,11 @@ func (d *Controller) changedLocked(change store.Change) {
 		d.allLocked()
 	case key.Type == resources.TypeMeshIdentity || key.Type == resources.TypeSecret: // a secret has an authority's key
 		d.identitiesLocked()
+	case key.Type == resources.TypeZoneIngress:
+		if change.New == nil || !d.Home.Discovered(change.New) {
+			d.spaceLocked(d.Home.OperatorsNamespace()).changed[key.Name] = true
+			d.wake()
+		}
 	case key.Type != resources.TypeDataplane && key.Type != resources.TypeMeshService, key.Namespace == "",
 		change.New != nil && d.Home.Discovered(change.New):
 	default:

@@ -149,12 +149,12 @@ func (d *Controller) sawNode(id apiserver.Name, n *Node) {
 	} else {
 		d.nodes[id.Name] = n
 	}
-	if old != nil && n != nil && reflect.DeepEqual(old.Metadata.Labels, n.Metadata.Labels) || old == nil && n == nil {
+	if reflect.DeepEqual(old, n) {
 		return
 	}
 	for _, s := range d.spaces {
 		for name, p := range s.pods {
-			if p.Spec.NodeName == id.Name && p.proxy() != nil {
+			if p.Spec.NodeName == id.Name {
 				s.changed[name] = true
 				s.answers(p)
 				d.wake()
@@ -186,6 +186,9 @@ func (d *Controller) sawService(id apiserver.Name, one *Service) {
 		s.services[id.Name] = one
 	}
 	s.servicesChanged = true
+	if id.Namespace == d.Home.OperatorsNamespace() {
+		d.rename()
+	}
 	for name, p := range s.pods {
 		if old != nil && old.selects(p) || one != nil && one.selects(p) {
 			s.changed[name] = true
@@ -197,7 +200,7 @@ func (d *Controller) sawService(id apiserver.Name, one *Service) {
 func (d *Controller) sawPod(id apiserver.Name, p *Pod) {
 	s := d.spaceLocked(id.Namespace)
 	old := s.pods[id.Name]
-	if p != nil && p.proxy() == nil {
+	if p != nil && !p.hasProxy() {
 		p = nil // whatever it is, it is not in the mesh
 	}
 	if reflect.DeepEqual(old, p) {
@@ -210,6 +213,9 @@ func (d *Controller) sawPod(id apiserver.Name, p *Pod) {
 		s.pods[id.Name] = p
 	}
 	s.changed[id.Name] = true
+	if old == nil && p.isIngress() {
+		d.rename()
+	}
 	if !sameBearer(old, p) {
 		s.answers(old)
 		s.answers(p)
@@ -224,6 +230,9 @@ func (d *Controller) sawPod(id apiserver.Name, p *Pod) {
 func samePlace(a, b *Pod) bool {
 	if a == nil || b == nil {
 		return a == b
+	}
+	if a.proxy() == nil || b.proxy() == nil {
+		return a.proxy() == b.proxy() // ingresses are behind no MeshService
 	}
 	return a.present() == b.present() && a.proxy().mesh == b.proxy().mesh && reflect.DeepEqual(a.addresses(), b.addresses()) &&
 		reflect.DeepEqual(a.Metadata.Labels, b.Metadata.Labels) && reflect.DeepEqual(a.Spec.Containers, b.Spec.Containers)

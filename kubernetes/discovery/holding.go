@@ -139,8 +139,8 @@ func (f *following) ask(ctx context.Context, id apiserver.Name) error {
 
 // keeps reports whether a resource stays although no known object of the cluster matches it.
 func (d *Controller) keeps(r *resources.Resource) bool {
-	if r.Type == resources.TypeDataplane {
-		return d.pods.held[r.Namespace][r.Name]
+	if r.Type != resources.TypeMeshService {
+		return d.pods.held[d.namespaceOf(r)][r.Name]
 	}
 	return len(d.pods.held[r.Namespace]) > 0 || d.services.held[r.Namespace][r.Labels[resources.LabelServiceName]] ||
 		d.namespaces.held[""][r.Namespace]

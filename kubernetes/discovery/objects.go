@@ -27,9 +27,17 @@ type (
 		Metadata Metadata `json:"metadata"`
 	}
 
-	// Node has the location of its pods.
+	// Node has the location of its pods, and the addresses of its ports.
 	Node struct {
-		Metadata Metadata `json:"metadata"`
+		Metadata Metadata   `json:"metadata"`
+		Status   nodeStatus `json:"status"`
+	}
+	nodeStatus struct {
+		Addresses []nodeAddress `json:"addresses,omitempty"`
+	}
+	nodeAddress struct {
+		Type    string `json:"type"`
+		Address string `json:"address"`
 	}
 
 	// Pod may have a proxy.
@@ -81,6 +89,7 @@ type (
 	Service struct {
 		Metadata serviceMetadata `json:"metadata"`
 		Spec     serviceSpec     `json:"spec"`
+		Status   serviceStatus   `json:"status"`
 	}
 	serviceMetadata struct {
 		Metadata
@@ -99,8 +108,19 @@ type (
 		Port        uint32 `json:"port"`
 		Protocol    string `json:"protocol,omitempty"`
 		AppProtocol string `json:"appProtocol,omitempty"`
+		NodePort    uint32 `json:"nodePort,omitempty"`
 		// TargetPort is a number or the name of a port of a container.
 		TargetPort json.RawMessage `json:"targetPort,omitempty"`
+	}
+	serviceStatus struct {
+		LoadBalancer loadBalancer `json:"loadBalancer"`
+	}
+	loadBalancer struct {
+		Ingress []loadBalancerIngress `json:"ingress,omitempty"`
+	}
+	loadBalancerIngress struct {
+		IP       string `json:"ip,omitempty"`
+		Hostname string `json:"hostname,omitempty"`
 	}
 )
 
@@ -137,21 +157,22 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 	return p, nil
 }
 
-// readService reads a Service, with the only annotation that matters here.
+// readService reads a Service, with the only annotations that matter here.
 func readService(o *apiserver.Object) (*Service, error) {
 	s, err := read[Service](o)
 	if err != nil {
 		return nil, err
 	}
-	kept := map[string]string(nil)
-	if value, ok := s.Metadata.Annotations[annotationIgnore]; ok {
-		kept = map[string]string{annotationIgnore: value}
+	maps.DeleteFunc(s.Metadata.Annotations, func(key, _ string) bool {
+		return key != annotationIgnore && key != annotationPublicAddress && key != annotationPublicPort
+	})
+	if len(s.Metadata.Annotations) == 0 {
+		s.Metadata.Annotations = nil
 	}
-	s.Metadata.Annotations = kept
 	return s, nil
 }
 
-// readNode reads a Node, with the labels of its location.
+// readNode reads a Node, with the labels of its location and its addresses.
 func readNode(o *apiserver.Object) (*Node, error) {
 	n, err := read[Node](o)
 	if err != nil {

@@ -20,6 +20,7 @@ const (
 	ReasonFull        = "NamespaceFull"
 	ReasonTooBig      = "TooBig"
 	ReasonNotCaptured = "NotCaptured"
+	ReasonNoAddress   = "NoAddress"
 )
 
 func problem(reason, format string, args ...any) Problem {

@@ -93,19 +93,21 @@ func (d *Controller) reconcileLocked(p *pass) (more bool) {
 func (d *Controller) compareLocked(snap store.Snapshot) {
 	d.compare = false
 	var gone, without []apiserver.Name
-	for _, t := range []resources.Type{resources.TypeDataplane, resources.TypeMeshService} {
+	for _, t := range []resources.Type{resources.TypeDataplane, resources.TypeMeshService, resources.TypeZoneIngress} {
 		for r := range snap.List(store.Query{Type: t,
 			Labels: map[string]string{resources.LabelManagedBy: resources.ManagedByDiscovery}}) {
 			if !d.Home.Discovered(r) {
 				continue
 			}
-			s := d.spaceLocked(r.Namespace)
-			d.meshes[r.Mesh] = true
+			s := d.spaceLocked(d.namespaceOf(r))
+			if r.Mesh != "" {
+				d.meshes[r.Mesh] = true
+			}
 			switch service := (apiserver.Name{Namespace: r.Namespace, Name: r.Labels[resources.LabelServiceName]}); {
 			case t == resources.TypeMeshService && s.services[service.Name] == nil && !slices.Contains(without, service):
 				without = append(without, service)
-			case t == resources.TypeDataplane && s.pods[r.Name] == nil:
-				gone = append(gone, apiserver.Name{Namespace: r.Namespace, Name: r.Name})
+			case t != resources.TypeMeshService && s.pods[r.Name] == nil:
+				gone = append(gone, apiserver.Name{Namespace: s.name, Name: r.Name})
 			}
 			s.servicesChanged = s.servicesChanged || t == resources.TypeMeshService
 		}
@@ -129,16 +131,29 @@ func (s *space) inOrder() []*Service {
 	})
 }
 
-// pod plans the Dataplane of a pod, which may be gone.
+// namespaceOf returns the namespace of the pod or Service that a resource was made of.
+func (d *Controller) namespaceOf(r *resources.Resource) string {
+	if r.Type == resources.TypeZoneIngress {
+		return d.Home.OperatorsNamespace()
+	}
+	return r.Namespace
+}
+
+// pod plans the Dataplane of a pod, which may be gone, or its ZoneIngress if it is the operator's.
 func (p *pass) pod(s *space, name string, services []*Service) {
 	key := resources.Key{Type: resources.TypeDataplane, Namespace: s.name, Name: name}
 	p.marks = append(p.marks, key)
 	var want *resources.Resource
 	var problems []Problem
-	pod := s.pods[name]
-	if pod != nil && !p.d.Home.IsOperators(s.name) {
+	pod, operators := s.pods[name], s.name == p.d.Home.OperatorsNamespace()
+	if pod != nil {
 		var err error
-		if want, problems, err = DataplaneOf(pod, services, p.d.nodes[pod.Spec.NodeName]); err != nil {
+		if node := p.d.nodes[pod.Spec.NodeName]; operators {
+			want, problems, err = IngressOf(pod, services, node, p.d.known)
+		} else {
+			want, problems, err = DataplaneOf(pod, services, node)
+		}
+		if err != nil {
 			problems = append(problems, problem(ReasonInvalid, "%v", err))
 		}
 	}
@@ -150,6 +165,9 @@ func (p *pass) pod(s *space, name string, services []*Service) {
 		if key.Mesh = mesh; want == nil || key != want.Key {
 			p.remove(p.snap.Get(key))
 		}
+	}
+	if operators && want == nil && len(problems) == 0 { // a Service that has lost its address keeps the last
+		p.remove(p.snap.Get(resources.Key{Type: resources.TypeZoneIngress, Name: name}))
 	}
 	of := object{kind: "Pod", namespace: s.name, name: name}
 	if pod != nil {
@@ -219,7 +237,7 @@ func (p *pass) admit(want *resources.Resource, problems []Problem) (*resources.R
 	if want == nil {
 		return nil, problems
 	}
-	if !slices.Contains(p.meshes, want.Mesh) {
+	if want.Type != resources.TypeZoneIngress && !slices.Contains(p.meshes, want.Mesh) {
 		return nil, append(problems, problem(ReasonNoMesh, "mesh %q not found: create it, or name another in the label %s of the %s "+
 			"or its namespace", want.Mesh, resources.LabelMesh, madeOf(want)))
 	}
@@ -230,23 +248,25 @@ func (p *pass) admit(want *resources.Resource, problems []Problem) (*resources.R
 }
 
 func madeOf(r *resources.Resource) string {
-	if r.Type == resources.TypeDataplane {
-		return "Pod"
+	if r.Type == resources.TypeMeshService {
+		return "Service"
 	}
-	return "Service"
+	return "Pod"
 }
 
 // put plans to write a resource if the store's version differs or is missing. It keeps resources that a user wrote, and
 // those that cannot be replaced.
 func (p *pass) put(want *resources.Resource) []Problem {
-	p.d.meshes[want.Mesh] = true
+	if want.Mesh != "" {
+		p.d.meshes[want.Mesh] = true
+	}
 	old := p.snap.Get(want.Key)
 	op := store.Op{Put: want, If: store.IfAbsent()}
 	switch {
 	case old == nil:
 	case !p.d.Home.Discovered(old):
-		return []Problem{problem(ReasonNameTaken, "a %s %s/%s that a user wrote has this name, and stays: the %s is not in the mesh "+
-			"until it is deleted", want.Type, want.Namespace, want.Name, madeOf(want))}
+		return []Problem{problem(ReasonNameTaken, "a %s %s that a user wrote has this name, and stays: the %s is not in the mesh "+
+			"until it is deleted", want.Type, apiserver.Name{Namespace: want.Namespace, Name: want.Name}, madeOf(want))}
 	case old.SameContent(want):
 		return nil
 	default:
