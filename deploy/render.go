@@ -125,6 +125,11 @@ func functions(all *template.Template) template.FuncMap {
 			other, err2 := toInt(b)
 			return max(one, other), errors.Join(err, err2)
 		},
+		"add": func(a, b any) (int, error) {
+			one, err := toInt(a)
+			other, err2 := toInt(b)
+			return one + other, errors.Join(err, err2)
+		},
 		"until":  func(n int) []int { return slices.Collect(upTo(n)) },
 		"list":   func(v ...any) []any { return v },
 		"concat": func(lists ...[]any) []any { return slices.Concat(lists...) },

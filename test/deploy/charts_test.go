@@ -64,31 +64,50 @@ func TestHelmRenders(t *testing.T) {
 	}
 }
 
-// TestHelmReusesValues checks values of an older chart, which helm upgrade --reuse-values takes in place of this one's: they
-// know nothing of the plugin, and --set adds to them what it names.
-func TestHelmReusesValues(t *testing.T) {
-	folder := filepath.Join(root, "deploy", "charts", "causeway-zone")
+// older returns the zone's chart with the values of an older one, which lack what is between begin and end, and begin.
+func older(t *testing.T, begin, end string) string {
+	t.Helper()
 	chart := filepath.Join(t.TempDir(), "causeway-zone")
-	must(t, os.CopyFS(chart, os.DirFS(folder)))
+	must(t, os.CopyFS(chart, os.DirFS(filepath.Join(root, "deploy", "charts", "causeway-zone"))))
 	raw, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	must(t, err)
-	begin, rest, _ := strings.Cut(string(raw), "  cni:\n")
-	_, end, ok := strings.Cut(rest, "    confFile: \"\"\n")
+	before, rest, _ := strings.Cut(string(raw), begin)
+	_, after, ok := strings.Cut(rest, end)
 	if !ok {
-		t.Fatal("the values of the plugin are not found")
+		t.Fatalf("the values have no %q with %q", begin, end)
 	}
-	must(t, os.WriteFile(filepath.Join(chart, "values.yaml"), []byte(begin+end), 0o600))
-	template := func(set string) string {
-		return output(t, tool(t, "helm"), "template", "mesh", chart, "--namespace", "causeway", "--kube-version", kubernetes, "--set",
-			"zone=z,kubernetes.enabled=true,injection.enabled=true"+set)
-	}
-	if got := template(""); strings.Contains(got, "kind: DaemonSet") || strings.Contains(got, "--injection-cni") {
-		t.Error("the plugin is there without being asked for")
-	}
-	got := template(",injection.cni.enabled=true")
-	for _, want := range []string{"--injection-cni", `namespace: "kube-system"`, `path: "/opt/cni/bin"`, `path: "/etc/cni/net.d"`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %s", want)
+	must(t, os.WriteFile(filepath.Join(chart, "values.yaml"), []byte(before+end+after), 0o600))
+	return chart
+}
+
+// TestHelmReusesValues checks values of an older chart, which helm upgrade --reuse-values takes in place of this one's: they
+// know nothing of the plugin and of the ingress, and --set adds to them what it names.
+func TestHelmReusesValues(t *testing.T) {
+	for _, c := range []struct {
+		begin, end, set string
+		none, want      []string
+	}{
+		{"  cni:\n", "\n# The zone answers", "injection.cni.enabled=true", []string{"kind: DaemonSet", "--injection-cni"},
+			[]string{"--injection-cni", `namespace: "kube-system"`, `path: "/opt/cni/bin"`, `path: "/etc/cni/net.d"`}},
+		{"# Envoys by which", "image:\n", "ingress.enabled=true", []string{"kind: Deployment", "--kubernetes-ca-config-map"},
+			[]string{"--kubernetes-ca-config-map", "replicas: 2\n", `type: "LoadBalancer"`, "port: 10001", `- "30s"`, `- "2"`, "memory: 512Mi"}},
+	} {
+		chart := older(t, c.begin, c.end)
+		template := func(set string) string {
+			return output(t, tool(t, "helm"), "template", "mesh", chart, "--namespace", "causeway", "--kube-version", kubernetes, "--set",
+				"zone=z,kubernetes.enabled=true,injection.enabled=true,"+set)
+		}
+		got := template("logLevel=info")
+		for _, none := range c.none {
+			if strings.Contains(got, none) {
+				t.Errorf("%s is there without being asked for", none)
+			}
+		}
+		got = template(c.set)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %s", c.set, want)
+			}
 		}
 	}
 }
@@ -133,9 +152,10 @@ type manifest struct {
 					RunAsNonRoot bool `yaml:"runAsNonRoot"`
 					RunAsUser    int  `yaml:"runAsUser"`
 				} `yaml:"securityContext"`
-				HostPID    bool `yaml:"hostPID"`
-				Containers []container
-				Volumes    []struct{ Name string }
+				HostPID        bool        `yaml:"hostPID"`
+				InitContainers []container `yaml:"initContainers"`
+				Containers     []container
+				Volumes        []struct{ Name string }
 			}
 		}
 		VolumeClaimTemplates []struct{ Metadata struct{ Name string } } `yaml:"volumeClaimTemplates"`
@@ -186,10 +206,12 @@ func TestCharts(t *testing.T) {
 			if m.Metadata.Namespace != map[bool]string{true: "kube-system", false: "causeway"}[agent] && !strings.HasPrefix(m.Kind, "Cluster") && !strings.HasSuffix(m.Kind, "WebhookConfiguration") {
 				t.Errorf("%s: %s %s is in the namespace %q", values, m.Kind, m.Metadata.Name, m.Metadata.Namespace)
 			}
-			if m.Kind == "StatefulSet" {
+			switch m.Kind {
+			case "StatefulSet":
 				checkPod(t, values, chart, &m)
-			}
-			if m.Kind == "DaemonSet" {
+			case "Deployment":
+				checkIngress(t, values, &m)
+			case "DaemonSet":
 				checkAgent(t, values, &m)
 			}
 		}
@@ -197,11 +219,12 @@ func TestCharts(t *testing.T) {
 		if kinds["ValidatingWebhookConfiguration"] > 0 {
 			services++
 		}
-		if kinds["StatefulSet"] != 1 || kinds["Service"] != services || kinds["ServiceAccount"] != 1+kinds["DaemonSet"] {
+		sets := kinds["StatefulSet"] + kinds["Deployment"]
+		if kinds["StatefulSet"] != 1 || kinds["Service"] != services+sets-1 || kinds["ServiceAccount"] != sets+kinds["DaemonSet"] {
 			t.Errorf("%s gives %v", values, kinds)
 		}
 		plain := strings.HasPrefix(filepath.Base(values), "zone-alone")
-		if (kinds["PodDisruptionBudget"] == 1) == plain || (kinds["NetworkPolicy"] == 1) == plain {
+		if (kinds["PodDisruptionBudget"] == sets) == plain || (kinds["NetworkPolicy"] == sets) == plain {
 			t.Errorf("%s gives %v", values, kinds)
 		}
 	}
@@ -228,6 +251,29 @@ func checkAgent(t *testing.T, where string, m *manifest) {
 	}
 }
 
+// checkIngress checks the pod of a zone ingress, which has no right in the cluster.
+func checkIngress(t *testing.T, where string, m *manifest) {
+	t.Helper()
+	pod := &m.Spec.Template.Spec
+	if !pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.RunAsUser != nobody ||
+		pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+		t.Errorf("%s: the pod of the ingress may do more than it needs", where)
+	}
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		checkRights(t, where, &c)
+	}
+	checkFlags(t, where, "causeway-zone", pod.InitContainers[0].Args)
+}
+
+func checkRights(t *testing.T, where string, c *container) {
+	t.Helper()
+	s := c.SecurityContext
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem ||
+		len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
+		t.Errorf("%s: the container %s may do more than it needs", where, c.Name)
+	}
+}
+
 func checkPod(t *testing.T, where, chart string, m *manifest) {
 	t.Helper()
 	pod := &m.Spec.Template.Spec
@@ -236,11 +282,7 @@ func checkPod(t *testing.T, where, chart string, m *manifest) {
 		t.Errorf("%s: the pod may do more than it needs", where)
 	}
 	c := pod.Containers[0]
-	s := c.SecurityContext
-	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem ||
-		len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
-		t.Errorf("%s: the container may do more than it needs", where)
-	}
+	checkRights(t, where, &c)
 	checkFlags(t, where, chart, c.Args)
 	ports := map[string]bool{}
 	for _, p := range c.Ports {

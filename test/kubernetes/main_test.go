@@ -64,10 +64,10 @@ var shared struct {
 type kube struct {
 	*node.Node
 
-	t *testing.T
+	t testing.TB
 }
 
-func newKube(t *testing.T) *kube {
+func newKube(t testing.TB) *kube {
 	t.Helper()
 	shared.once.Do(func() { shared.node, shared.err = startNode(filepath.Join(scratch, "node")) })
 	must(t, shared.err)
@@ -124,7 +124,7 @@ func (k *kube) eventually(what string, condition func(context.Context) error) {
 	must(k.t, cluster.Until(k.t.Context(), patience, what, condition))
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -160,6 +160,9 @@ func (n *Node) Stop() error {
 	return errors.Join(n.release(), n.removeCgroups())
 }
 
+// Address is the address of the node, which this machine reaches.
+func (n *Node) Address() string { return n.address }
+
 // Kubeconfig is the file by which an administrator reaches the API server.
 func (n *Node) Kubeconfig() string { return filepath.Join(n.Dir, "admin.kubeconfig") }
 

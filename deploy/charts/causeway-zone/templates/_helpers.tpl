@@ -9,6 +9,19 @@ app.kubernetes.io/name: causeway-zone
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
+{{/* The pods of the zone ingress. */}}
+{{- define "causeway-zone.ingressSelector" -}}
+app.kubernetes.io/name: causeway-zone-ingress
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end }}
+
+{{- define "causeway-zone.ingressLabels" -}}
+{{ include "causeway-zone.ingressSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
 {{- define "causeway-zone.labels" -}}
 {{ include "causeway-zone.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
