@@ -120,8 +120,9 @@ func (p *Pod) notCaptured(is *proxy) []Problem {
 	case len(p.Status.InitContainerStatuses) == 0:
 		return nil
 	case is.verified:
-		return []Problem{problem(ReasonNotCaptured, "the application does not start, because the pod's network was made without the plugin "+
-			"causeway-cni: once its DaemonSet is ready on node %s, delete the pod, so that another takes its place", p.Spec.NodeName)}
+		return []Problem{problem(ReasonNotCaptured, "the application does not start, because it is not verified that the pod is captured: "+
+			"the log of container %s says why. If the pod's network was made without the plugin causeway-cni: once its DaemonSet "+
+			"is ready on node %s, delete the pod, so that another takes its place", injection.CaptureName, p.Spec.NodeName)}
 	}
 	return []Problem{problem(ReasonNotCaptured, "the application does not start, because its connections cannot be captured: the log of "+
 		"container %s says why", injection.CaptureName)}
