@@ -81,7 +81,9 @@ func (d *Controller) resolved(name string, all []netip.Addr, err error) {
 	now.failed = err
 	var texts []string
 	for _, ip := range all {
-		texts = append(texts, ip.Unmap().String())
+		if reaches(ip) { // a name such as localhost has others
+			texts = append(texts, ip.Unmap().String())
+		}
 	}
 	if slices.Sort(texts); len(texts) > 0 && !slices.Contains(texts, now.address) {
 		now.address = texts[0]

@@ -71,20 +71,29 @@ type place struct {
 	port    uint32
 }
 
-// advertised returns where other zones reach a pod that is a zone ingress, or why that is not known.
+// advertised returns where other zones reach a pod that is a zone ingress, by the first Service that knows, or why that is
+// not known.
 func (p *Pod) advertised(services []*Service, node *Node, known map[string]host) (place, *Problem) {
+	var first *Problem
 	for _, s := range services {
 		if !s.selects(p) || s.headless() {
 			continue
 		}
 		for i := range s.Spec.Ports {
 			if port := &s.Spec.Ports[i]; isTCP(port.Protocol) && p.listens() != 0 && port.target(p) == p.listens() {
-				return s.leadsTo(port, node, known)
+				at, why := s.leadsTo(port, node, known)
+				if why == nil {
+					return at, nil
+				}
+				first = cmp.Or(first, why)
 			}
 		}
 	}
-	why := problem(ReasonNoAddress, "no Service leads to the port named %s of the pod: other zones do not reach it", ingressPort)
-	return place{}, &why
+	if first == nil {
+		why := problem(ReasonNoAddress, "no Service leads to the port named %s of the pod: other zones do not reach it", ingressPort)
+		first = &why
+	}
+	return place{}, first
 }
 
 // leadsTo returns where other zones reach a port of the Service.
@@ -106,7 +115,7 @@ func (s *Service) leadsTo(port *servicePort, node *Node, known map[string]host) 
 		without = "has no address of a load balancer yet: other zones do not reach this one until it has"
 		if name := s.Status.LoadBalancer.host(); out.address == "" && name != "" {
 			out.address = known[name].address
-			without = fmt.Sprintf("has a load balancer with the name %.253s, which does not resolve to an address", name)
+			without = fmt.Sprintf("has a load balancer with the name %.253s, which does not resolve to an address that others reach", name)
 			if err := known[name].failed; err != nil {
 				without += fmt.Sprintf(": %v", err)
 			}
@@ -127,12 +136,16 @@ func (s *Service) leadsTo(port *servicePort, node *Node, known map[string]host) 
 // address returns the first IP address of a load balancer.
 func (b *loadBalancer) address() string {
 	for _, one := range b.Ingress {
-		if _, err := netip.ParseAddr(one.IP); err == nil {
+		if ip, err := netip.ParseAddr(one.IP); err == nil && reaches(ip) {
 			return one.IP
 		}
 	}
 	return ""
 }
+
+// reaches reports whether an address may be that of a load balancer for other machines: not one that means each caller's
+// own machine, or its own network.
+func reaches(ip netip.Addr) bool { return ip.Unmap().IsGlobalUnicast() && ip.Zone() == "" }
 
 // host returns the first name of a load balancer.
 func (b *loadBalancer) host() string {

@@ -58,8 +58,11 @@ func TestIngressAddresses(t *testing.T) {
 		"a load balancer":            {`"type": "LoadBalancer"`, balanced, "", internal, "192.0.2.1:443"},
 		"one of IPv6":                {`"type": "LoadBalancer"`, `"loadBalancer": {"ingress": [{"ip": "2001:db8::1"}]}`, "", internal, "2001:db8::1:443"},
 		"one without an address yet": {`"type": "LoadBalancer"`, "", "", internal, "Service in has no address of a load balancer yet"},
+		"one with an address of each machine": {`"type": "LoadBalancer"`, `"loadBalancer": {"ingress": [{"ip": "127.0.0.1"}, {"ip": "::ffff:127.0.0.1"}, {"ip": "fe80::1"}, {"ip": "169.254.169.254"}]}`,
+			"", internal, "Service in has no address of a load balancer yet"},
+		"one with an address for others, too": {`"type": "LoadBalancer"`, `"loadBalancer": {"ingress": [{"ip": "0.0.0.0"}, {"ip": "192.0.2.1"}]}`, "", internal, "192.0.2.1:443"},
 		"one with a name": {`"type": "LoadBalancer"`, `"loadBalancer": {"ingress": [{"hostname": "lb.example"}]}`, "", internal,
-			"the name lb.example, which does not resolve to an address: no such host"},
+			"the name lb.example, which does not resolve to an address that others reach: no such host"},
 		"one with a name that resolves": {`"type": "LoadBalancer"`, `"loadBalancer": {"ingress": [{"hostname": "known.example"}]}`, "", internal,
 			"192.0.2.3:443"},
 		"one with a name, and an address is set": {`"type": "LoadBalancer"`, `"loadBalancer": {"ingress": [{"hostname": "lb.example"}]}`,
@@ -107,6 +110,26 @@ func TestIngressAddresses(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestIngressBehindSeveralServices: a Service that only the cluster reaches does not hide the one that others reach,
+// whatever their names.
+func TestIngressBehindSeveralServices(t *testing.T) {
+	t.Parallel()
+	p, err := readPod(ingressPod(t, "in-1", "10.1.0.1"))
+	must(t, err)
+	inside, err := readService(ingressService(t, `"type": "ClusterIP"`, "", ""))
+	must(t, err)
+	inside.Metadata.Name = "a"
+	balancer, err := readService(ingressService(t, `"type": "LoadBalancer"`, balanced, ""))
+	must(t, err)
+	if r, problems, err := IngressOf(p, []*Service{inside, balancer}, nil, nil); r == nil || err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	balancer.Status = serviceStatus{}
+	if _, problems, _ := IngressOf(p, []*Service{inside, balancer}, nil, nil); len(problems) != 1 || !strings.Contains(problems[0].Message, "Service a is") {
+		t.Errorf("none has an address: %v", problems)
 	}
 }
 
@@ -204,7 +227,7 @@ func TestIngressWithAName(t *testing.T) {
 	}{
 		{nil, errors.New("no such host"), ""}, {[]string{"192.0.2.2", "192.0.2.1"}, nil, "in-1 192.0.2.1"},
 		{[]string{"192.0.2.3", "192.0.2.1"}, nil, "in-1 192.0.2.1"}, {nil, errors.New("timeout"), "in-1 192.0.2.1"},
-		{[]string{"::ffff:192.0.2.9"}, nil, "in-1 192.0.2.9"},
+		{[]string{"::ffff:192.0.2.9"}, nil, "in-1 192.0.2.9"}, {[]string{"127.0.0.1", "::1"}, nil, "in-1 192.0.2.9"},
 	} {
 		var all []netip.Addr
 		for _, text := range c.answer {
