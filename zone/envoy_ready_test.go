@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/causeway-mesh/causeway/zone"
 )
 
@@ -52,6 +54,30 @@ func TestReadyAddress(t *testing.T) {
 		cfg.Dataplane, cfg.XDSAddress = "a", "127.0.0.1:5678"
 		if _, err := zone.Bootstrap(cfg); err == nil || !strings.Contains(err.Error(), "ready address") {
 			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+// TestReadyWaits: a proxy waits for its configuration, however long. By default Envoy gives up after 15 s for clusters and
+// for listeners, and is ready without any.
+func TestReadyWaits(t *testing.T) {
+	t.Parallel()
+	for _, cfg := range []zone.BootstrapConfig{{Dataplane: "a"}, {ZoneIngress: "in"}} {
+		cfg.XDSAddress = "127.0.0.1:5678"
+		raw, err := zone.Bootstrap(cfg)
+		must(t, err)
+		type source struct {
+			InitialFetchTimeout string `json:"initial_fetch_timeout"`
+		}
+		var is struct {
+			DynamicResources struct {
+				CDSConfig source `json:"cds_config"`
+				LDSConfig source `json:"lds_config"`
+			} `json:"dynamic_resources"`
+		}
+		must(t, yaml.Unmarshal(raw, &is))
+		if got := is.DynamicResources; got.CDSConfig.InitialFetchTimeout != "0s" || got.LDSConfig.InitialFetchTimeout != "0s" {
+			t.Errorf("%s%s: it waits %+v, want 0s, which is forever", cfg.Dataplane, cfg.ZoneIngress, got)
 		}
 	}
 }
