@@ -180,7 +180,8 @@ func (k *killing) patiently(left func(out string) string, args ...string) error 
 				return nil
 			}
 			err = fmt.Errorf("%w: %s", err, out)
-			if !k.fail || !strings.Contains(out, "failed calling webhook") || strings.Contains(out, "denied the request") {
+			inTime := ctx.Err() == nil // otherwise the try was killed: how far it came says its output
+			if inTime && (!k.fail || !strings.Contains(out, "failed calling webhook") || strings.Contains(out, "denied the request")) {
 				return cluster.Final(err)
 			}
 			rest := left(out)
