@@ -121,3 +121,41 @@ func TestNamesOfACluster(t *testing.T) {
 		}
 	}
 }
+
+// TestAPodBehindItsOwnName: the address of a pod of a headless Service is that of a service, too. The pod's own proxy
+// listens there for what comes in, and for nothing else.
+func TestAPodBehindItsOwnName(t *testing.T) {
+	t.Parallel()
+	s := store.NewMemory()
+	var batch store.Batch
+	for name, ip := range map[string]string{"peers-0": "10.1.0.6", "peers-1": "10.1.0.7"} {
+		service := testResource(resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "shop", Name: name}, nil,
+			map[string]any{"ports": []any{map[string]any{"port": 80, "appProtocol": "http"}, map[string]any{"port": 81, "appProtocol": "http"}},
+				"selector": map[string]any{"dataplaneRef": map[string]any{"name": name}}})
+		service.Status = fmt.Appendf(nil, `{"vips":[{"ip":%q}]}`, ip)
+		dp := testResource(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Namespace: "shop", Name: name}, nil,
+			map[string]any{"networking": map[string]any{"address": ip, "inbound": []any{map[string]any{"port": 80}},
+				"transparentProxying": map[string]any{"redirectPortInbound": 15006, "redirectPortOutbound": 15001}}})
+		batch.Ops = append(batch.Ops, store.Op{Put: service}, store.Op{Put: dp})
+	}
+	if _, err := s.Apply(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	session := newSession(testProxies(s))
+	defer session.end()
+	node := testNode("peers-0")
+	node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{NamespaceKey: structpb.NewStringValue("shop")}}
+	if err := session.identify(node); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, l := range session.proxy.state.Load().served(kindListener) {
+		if _, at, ok := strings.Cut(l.name, "@"); ok {
+			found = append(found, at)
+		}
+	}
+	slices.Sort(found)
+	if want := []string{"10.1.0.6:81", "10.1.0.7:80", "10.1.0.7:81"}; !slices.Equal(found, want) {
+		t.Errorf("it takes what goes out to %s, want %s", found, want)
+	}
+}

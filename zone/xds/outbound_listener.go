@@ -71,7 +71,8 @@ type listened struct {
 	*outboundLogs
 }
 
-// listenTo adds the listeners of a plan's outbounds.
+// listenTo adds the listeners of a plan's outbounds. A pod behind a headless Service has an address of a service: its own
+// proxy takes only what comes in there.
 func (s *sender) listenTo(p *plan, out *sending) error {
 	t := s.target
 	var logs *matching.ToRules
@@ -83,6 +84,9 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		logs = &out.logs.ToRules
 	}
 	for _, d := range p.found {
+		if d.redirected && t.listensOn(d.listen) {
+			continue
+		}
 		key := listenedKey{listens: d.listens}
 		if rule := logs.For(d.key()); rule != nil && len(rule.Conf) > 0 {
 			key.logs, key.admin = rule, t.measured.adminPort
