@@ -1,8 +1,10 @@
 package discovery
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/resources"
@@ -33,7 +35,7 @@ func DataplaneOf(p *Pod, services []*Service, node *Node) (*resources.Resource, 
 	}
 	tags := carried(labels)
 	for _, one := range in {
-		one.Tags = tags
+		one.Tags = withEach(tags, one.Tags)
 		if ip, err := netip.ParseAddr(addresses[0]); is.in != 0 && err == nil && ip.Is4() {
 			one.ServiceAddress = addresses[0] // where it would be called without a mesh
 		}
@@ -44,6 +46,19 @@ func DataplaneOf(p *Pod, services []*Service, node *Node) (*resources.Resource, 
 	}
 	return &resources.Resource{Spec: spec, Labels: labels, Key: resources.Key{Type: resources.TypeDataplane, Mesh: is.mesh,
 		Namespace: p.Metadata.Namespace, Name: p.Metadata.Name}}, problems, nil
+}
+
+// withEach returns tags with those of one inbound.
+func withEach(tags, own map[string]string) map[string]string {
+	if len(own) == 0 {
+		return tags
+	}
+	all := maps.Clone(tags)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, own)
+	return all
 }
 
 // labelsOf returns the labels of a pod's Dataplane: the pod's own, its node's location, and its identity, which is the
@@ -137,11 +152,21 @@ func (all *inbounds) byServices(services []*Service) {
 				continue
 			}
 			all.add(number)
+			if speaksFirst[strings.ToLower(port.AppProtocol)] {
+				all.of[number].Tags = map[string]string{resources.TagServerFirst: "true"}
+			}
 			if s.Spec.PublishNotReadyAddresses && !all.pod.leaving() {
 				all.of[number].State = meshpb.Dataplane_Networking_Inbound_Ready
 			}
 		}
 	}
+}
+
+// speaksFirst are the protocols of Services in which the server sends data before its client does. Source: IANA's service
+// names, which Kubernetes takes, and mariadb.
+var speaksFirst = map[string]bool{
+	"ftp": true, "imap": true, "mariadb": true, "mysql": true, "nntp": true, "pop3": true, "rfb": true, "smtp": true,
+	"ssh": true, "submission": true,
 }
 
 // free reports whether the proxy can receive a Service's traffic on a port, and notes why not.
