@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
@@ -31,8 +34,8 @@ func readProgress(text string) (p progress, err error) {
 	return p, nil
 }
 
-// connectedAfter reports whether somebody that a list of overviews shows has connected, disconnected, refused something or
-// taken it after all, after a revision of the live status, and if not, up to which revision nobody has. Other counters are
+// connectedAfter reports whether somebody that a list of overviews shows has connected, taken its first configuration,
+// disconnected, refused something or taken it after all, after a revision of the live status, and if not, up to which revision nobody has. Other counters are
 // no change, and with problems nothing is but the problems of proxies. now is the revision that the status has.
 func (s *Server) connectedAfter(r *http.Request, t resources.Type, seen, now uint64, problems bool) (changed bool, until uint64, err error) {
 	reader, err := s.mayReadSome(r, t)
@@ -78,11 +81,22 @@ func turned(change *store.Change, reader *Reader, problems bool) bool {
 	return connectionIn(change.New) != connectionIn(change.Old)
 }
 
-// connection identifies the last connection of a subject, whether it has ended, and what was refused in it or has no effect.
+// connection identifies the last connection of a subject, whether it has begun or ended, and what was refused in it or has
+// no effect.
 type connection struct {
-	id      string
-	ended   bool
-	refused string
+	id              string
+	settling, ended bool
+	refused         string
+}
+
+// settlingTime is how long a connection may be shown while its first configuration is on its way. Until it is taken, a list
+// that was read meanwhile says that the subject is behind.
+const settlingTime = time.Minute
+
+// settles reports whether a connection has begun, and is behind.
+func settles(began, updated *timestamppb.Timestamp, sent, answered uint64) bool {
+	age := updated.AsTime().Sub(began.AsTime())
+	return sent > answered && 0 <= age && age < settlingTime
 }
 
 func connectionIn(insight *resources.Resource) connection {
@@ -90,12 +104,26 @@ func connectionIn(insight *resources.Resource) connection {
 		return connection{}
 	}
 	if zone, err := resources.SpecAs[systempb.ZoneInsight](insight); err == nil && insight.Type == resources.TypeZoneInsight {
-		last := lastConnection(zone.GetSubscriptions())
+		all := zone.GetSubscriptions()
+		last := lastConnection(all)
+		if len(all) > 0 {
+			of := all[len(all)-1]
+			total := of.GetStatus().GetTotal()
+			last.settling = settles(of.GetConnectTime(), of.GetStatus().GetLastUpdateTime(), total.GetResponsesSent(),
+				total.GetResponsesAcknowledged()+total.GetResponsesRejected())
+		}
 		last.refused = insight.Labels[resources.LabelRefused]
 		return last
 	}
 	if proxy, err := resources.SpecAs[meshpb.DataplaneInsight](insight); err == nil && insight.Type == resources.TypeDataplaneInsight {
-		last := lastConnection(proxy.GetSubscriptions())
+		all := proxy.GetSubscriptions()
+		last := lastConnection(all)
+		if len(all) > 0 {
+			of := all[len(all)-1]
+			total := of.GetStatus().GetTotal()
+			last.settling = settles(of.GetConnectTime(), of.GetStatus().GetLastUpdateTime(), total.GetResponsesSent(),
+				total.GetResponsesAcknowledged()+total.GetResponsesRejected())
+		}
 		last.refused = problemsText(problemsOf(proxy))
 		return last
 	}

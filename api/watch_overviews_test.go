@@ -15,7 +15,8 @@ import (
 )
 
 // TestWatchOfOverviewsIsWokenByConnections checks that a list of overviews answers when a zone connects or disconnects,
-// when a zone refuses something or takes it after all, when a zone is added, and not when only other counters change.
+// when it has taken its first configuration, when a zone refuses something or takes it after all, when a zone is added, and not
+// when only other counters change.
 func TestWatchOfOverviewsIsWokenByConnections(t *testing.T) {
 	t.Parallel()
 	f := serveConfig(t, api.Config{WatchWait: time.Minute})
@@ -54,9 +55,15 @@ func TestWatchOfOverviewsIsWokenByConnections(t *testing.T) {
 			f.connect(t, "east", `{id: "1", connectTime: "2026-01-01T00:00:00Z", disconnectTime: "2026-01-01T00:01:00Z"}`)
 		}, `"disconnectTime"`},
 		{"connected", func() { f.connect(t, "east", `{id: "2", connectTime: "2026-01-01T00:02:00Z"}`) }, `"id":"2"`},
-		{"refused", func() { f.refuse(t, "east", `{id: "2", status: {total: {responsesSent: 5}}}`, "1-a") }, `"responsesSent":"5"`},
-		{"something else refused", func() { f.refuse(t, "east", `{id: "2", status: {total: {responsesSent: 6}}}`, "1-b") }, `"responsesSent":"6"`},
-		{"taken", func() { f.connect(t, "east", `{id: "2", status: {total: {responsesSent: 7}}}`) }, `"responsesSent":"7"`},
+		{"connected again", func() {
+			f.connect(t, "east", `{id: "3", connectTime: "2026-01-01T00:03:00Z", status: {lastUpdateTime: "2026-01-01T00:03:01Z", total: {responsesSent: 4}}}`)
+		}, `"responsesSent":"4"`},
+		{"its first configuration taken", func() {
+			f.connect(t, "east", `{id: "3", connectTime: "2026-01-01T00:03:00Z", status: {lastUpdateTime: "2026-01-01T00:05:00Z", total: {responsesSent: 4, responsesAcknowledged: 4}}}`)
+		}, `"responsesAcknowledged":"4"`},
+		{"refused", func() { f.refuse(t, "east", `{id: "3", status: {total: {responsesSent: 5}}}`, "1-a") }, `"responsesSent":"5"`},
+		{"something else refused", func() { f.refuse(t, "east", `{id: "3", status: {total: {responsesSent: 6}}}`, "1-b") }, `"responsesSent":"6"`},
+		{"taken", func() { f.connect(t, "east", `{id: "3", status: {total: {responsesSent: 7}}}`) }, `"responsesSent":"7"`},
 		{"added", func() { f.mustCall(t, "PUT", "/zones/west", "type: Zone\nname: west\n") }, `"west"`},
 	} {
 		woken := f.watchText(t, path, at)

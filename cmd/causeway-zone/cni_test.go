@@ -25,7 +25,7 @@ func TestCNICommand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const list = `{"name": "pods", "plugins": [{"type": "bridge"}]}`
+	const list = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "bridge"}]}`
 	path := filepath.Join(conf, "10-pods.conflist")
 	if err := os.WriteFile(path, []byte(list), 0o600); err != nil {
 		t.Fatal(err)
