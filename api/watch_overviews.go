@@ -35,8 +35,9 @@ func readProgress(text string) (p progress, err error) {
 }
 
 // connectedAfter reports whether somebody that a list of overviews shows has connected, taken its first configuration,
-// disconnected, refused something or taken it after all, after a revision of the live status, and if not, up to which revision nobody has. Other counters are
-// no change, and with problems nothing is but the problems of proxies. now is the revision that the status has.
+// disconnected, refused something or taken it after all, after a revision of the live status, and if not, up to which
+// revision nobody has. Other counters are no change, and with problems nothing is but the problems of proxies. now is the
+// revision that the status has.
 func (s *Server) connectedAfter(r *http.Request, t resources.Type, seen, now uint64, problems bool) (changed bool, until uint64, err error) {
 	reader, err := s.mayReadSome(r, t)
 	if err != nil {
