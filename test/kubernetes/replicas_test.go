@@ -233,11 +233,17 @@ func (r *replicas) serves(pod string, proxies float64, within time.Duration) tim
 // process finds the server of a pod among the processes of this machine.
 func (r *replicas) process(pod string) *os.Process {
 	r.t.Helper()
+	return r.processIn(pod, "--kubernetes-lease="+r.set)
+}
+
+// processIn finds a process of a pod by an argument.
+func (k *kube) processIn(pod, argument string) *os.Process {
+	k.t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
-	must(r.t, err)
+	must(k.t, err)
 	for _, dir := range all {
 		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if !strings.Contains(string(line), "--kubernetes-lease="+r.set) {
+		if !strings.Contains(string(line), argument) {
 			continue
 		}
 		host, _ := os.ReadFile(filepath.Join(dir, "root", "etc", "hostname"))
@@ -245,11 +251,11 @@ func (r *replicas) process(pod string) *os.Process {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		must(r.t, err)
+		must(k.t, err)
 		p, err := os.FindProcess(pid)
-		must(r.t, err)
+		must(k.t, err)
 		return p
 	}
-	r.t.Fatalf("there is no process of %s", pod)
+	k.t.Fatalf("there is no process of %s", pod)
 	return nil
 }

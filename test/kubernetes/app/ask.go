@@ -100,7 +100,7 @@ func lookup(ctx context.Context, args []string) (err error) {
 }
 
 // load sends requests at a rate, URL RATE SECONDS, each a second time only if its connection could not be made, and prints
-// how many there were, what failed, and how long they took.
+// that it begins, and at the end how many there were, what failed, and how long they took.
 func load(ctx context.Context, args []string) error {
 	if len(args) != 3 {
 		return errors.New("want URL, requests a second, and seconds")
@@ -122,6 +122,7 @@ func load(ctx context.Context, args []string) error {
 			failed[fmt.Sprint(status, " ", err)]++
 		}
 	}
+	fmt.Print(begins)
 	ticker, end := time.NewTicker(time.Second/time.Duration(rate)), time.After(time.Duration(seconds)*time.Second)
 	defer ticker.Stop()
 	var all sync.WaitGroup
@@ -143,6 +144,9 @@ func load(ctx context.Context, args []string) error {
 	}
 	return nil
 }
+
+// begins is what load prints first.
+const begins = "begins\n"
 
 func total(counts map[string]int) (sum int) {
 	for _, n := range counts {

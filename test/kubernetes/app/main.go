@@ -15,6 +15,7 @@ func main() {
 	defer stop()
 	commands := map[string]func(context.Context, []string) error{
 		"serve": serve, "wait": wait, "set": set, "get": get, "line": line, "lookup": lookup, "load": load,
+		"stream": stream, "upload": upload, "socket": socket,
 	}
 	run := commands["serve"]
 	var args []string

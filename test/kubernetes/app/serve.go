@@ -78,6 +78,10 @@ func serve(ctx context.Context, args []string) error {
 func (s *state) answer(w http.ResponseWriter, r *http.Request) {
 	fmt.Println("asked", r.Method, r.URL.RequestURI())
 	name, _ := os.Hostname()
+	if r.Header.Get("Upgrade") == "websocket" {
+		answerSocket(w, r)
+		return
+	}
 	if r.URL.Path == "/healthz" {
 		w.WriteHeader(int(s.health.Load()))
 	}
