@@ -105,26 +105,12 @@ func connectionIn(insight *resources.Resource) connection {
 		return connection{}
 	}
 	if zone, err := resources.SpecAs[systempb.ZoneInsight](insight); err == nil && insight.Type == resources.TypeZoneInsight {
-		all := zone.GetSubscriptions()
-		last := lastConnection(all)
-		if len(all) > 0 {
-			of := all[len(all)-1]
-			total := of.GetStatus().GetTotal()
-			last.settling = settles(of.GetConnectTime(), of.GetStatus().GetLastUpdateTime(), total.GetResponsesSent(),
-				total.GetResponsesAcknowledged()+total.GetResponsesRejected())
-		}
+		last := lastConnection(zone.GetSubscriptions(), (*systempb.KDSSubscriptionStatus).GetTotal)
 		last.refused = insight.Labels[resources.LabelRefused]
 		return last
 	}
 	if proxy, err := resources.SpecAs[meshpb.DataplaneInsight](insight); err == nil && insight.Type == resources.TypeDataplaneInsight {
-		all := proxy.GetSubscriptions()
-		last := lastConnection(all)
-		if len(all) > 0 {
-			of := all[len(all)-1]
-			total := of.GetStatus().GetTotal()
-			last.settling = settles(of.GetConnectTime(), of.GetStatus().GetLastUpdateTime(), total.GetResponsesSent(),
-				total.GetResponsesAcknowledged()+total.GetResponsesRejected())
-		}
+		last := lastConnection(proxy.GetSubscriptions(), (*meshpb.DiscoverySubscriptionStatus).GetTotal)
 		last.refused = problemsText(problemsOf(proxy))
 		return last
 	}
@@ -141,16 +127,29 @@ func problemsText(problems map[string]string) string {
 }
 
 // subscription is what the sessions of zones and proxies have in common.
-type subscription[T any] interface {
+type subscription[Status any] interface {
 	GetId() string
-	GetDisconnectTime() T
+	GetConnectTime() *timestamppb.Timestamp
+	GetDisconnectTime() *timestamppb.Timestamp
+	GetStatus() Status
 }
 
-func lastConnection[T comparable, S subscription[T]](all []S) connection {
+// responses is what both count of all types together.
+type responses interface {
+	GetResponsesSent() uint64
+	GetResponsesAcknowledged() uint64
+	GetResponsesRejected() uint64
+}
+
+// lastConnection reads the last of the sessions; total returns the counters of all its types.
+func lastConnection[Status interface{ GetLastUpdateTime() *timestamppb.Timestamp }, Counters responses, S subscription[Status]](
+	all []S, total func(Status) Counters) connection {
 	if len(all) == 0 {
 		return connection{}
 	}
-	var none T
 	last := all[len(all)-1]
-	return connection{id: last.GetId(), ended: last.GetDisconnectTime() != none}
+	counters := total(last.GetStatus())
+	return connection{id: last.GetId(), ended: last.GetDisconnectTime() != nil,
+		settling: settles(last.GetConnectTime(), last.GetStatus().GetLastUpdateTime(), counters.GetResponsesSent(),
+			counters.GetResponsesAcknowledged()+counters.GetResponsesRejected())}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,14 @@ const statefulSet = `
 apiVersion: v1
 kind: Service
 metadata: {name: peers, namespace: work}
-spec: {clusterIP: None, selector: {app: peers}, ports: [{name: http, port: 8080, appProtocol: http}]}
+spec: {clusterIP: None, selector: {app: peers}, ports: [{name: http, port: 80, targetPort: 8080, appProtocol: http}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: stranger, namespace: work, labels: {kuma.io/sidecar-injection: disabled}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: app, image: "localhost/app:dev", imagePullPolicy: Never, args: [wait]}]
 ---
 apiVersion: apps/v1
 kind: StatefulSet
@@ -92,7 +100,8 @@ spec:
         readinessProbe: {httpGet: {path: /healthz, port: 8080}, periodSeconds: 1, timeoutSeconds: 5}
 `
 
-// checkStatefulSet: the pods start one after the other, each when the one before is ready, and are called by their names.
+// checkStatefulSet: the pods start one after the other, each when the one before is ready, and are called by their names. Who
+// has no proxy gets nothing from them, on the port of the Service or of the pod.
 func (k *kube) checkStatefulSet() {
 	k.applies(statefulSet)
 	k.kubectl("-n", work, "rollout", "status", "statefulset/peers", "--timeout=180s")
@@ -111,14 +120,24 @@ func (k *kube) checkStatefulSet() {
 	for i := range 3 {
 		name := fmt.Sprintf("peers-%d", i)
 		k.eventually(name+" to answer by its name", func(ctx context.Context) error {
-			out, err := k.app(ctx, "get", "http://"+name+".peers:8080")
+			out, err := k.app(ctx, "get", "http://"+name+".peers")
 			if err == nil && !strings.HasPrefix(out, "200 "+name) {
 				err = errors.New(out)
 			}
 			return err
 		})
 	}
-	k.kubectl("-n", work, "delete", "statefulset/peers", "service/peers")
+	k.kubectl("-n", work, "wait", "--for=condition=Ready", "pod/stranger", "--timeout=60s")
+	for i := range 3 {
+		at := k.kubectl("-n", work, "get", "pod", fmt.Sprintf("peers-%d", i), "-o", "jsonpath={.status.podIP}")
+		for _, port := range []string{"80", "8080", "15001", "15006"} {
+			out, err := k.Kubectl(k.t.Context(), "-n", work, "exec", "stranger", "--", "/usr/bin/app", "get", "http://"+net.JoinHostPort(at, port))
+			if err == nil || strings.Contains(out, "peers-") {
+				k.t.Errorf("who has no proxy got %s from port %s of peers-%d", out, port, i)
+			}
+		}
+	}
+	k.kubectl("-n", work, "delete", "statefulset/peers", "service/peers", "pod/stranger")
 }
 
 const daemonSet = `

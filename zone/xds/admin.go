@@ -3,7 +3,6 @@ package xds
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -77,10 +76,22 @@ func (t *target) adminAt() (endpoint, error) {
 	return endpoint{}, fmt.Errorf("%w: %s", ErrNoAdmin, why)
 }
 
-// listensOn reports whether an inbound or a gateway listens at an address.
-func (t *target) listensOn(at endpoint) bool {
-	return slices.ContainsFunc(slices.Concat(t.inbounds, t.egresses), func(in inbound) bool { return in.listen.same(at) }) ||
-		t.gateway.listensOn(at) || t.capture.isAt(at)
+// listensOn reports whether an inbound, a gateway or what is redirected has a listener at an address.
+func (t *target) listensOn(at endpoint) bool { return t.receivesAt(at) || t.capture.isAt(at) }
+
+// receivesAt reports whether an inbound or a gateway listens at an address.
+func (t *target) receivesAt(at endpoint) bool {
+	for i := range t.inbounds {
+		if t.inbounds[i].listen.same(at) {
+			return true
+		}
+	}
+	for i := range t.egresses {
+		if t.egresses[i].listen.same(at) {
+			return true
+		}
+	}
+	return t.gateway.listensOn(at)
 }
 
 // newAdmin returns the listener that exposes four paths of the admin interface to the zone, whose key Config.AdminPin

@@ -64,9 +64,12 @@ func (e endpoint) String() string {
 
 // same reports whether both are the same address, in whatever spelling.
 func (e endpoint) same(other endpoint) bool {
+	if e.port != other.port {
+		return false
+	}
 	a, errA := resources.ParseIP(e.address)
 	b, errB := resources.ParseIP(other.address)
-	return e == other || e.port == other.port && errA == nil && errB == nil && a.Unmap() == b.Unmap()
+	return e == other || errA == nil && errB == nil && a.Unmap() == b.Unmap()
 }
 
 // loopback reports whether the address is reachable only from the machine itself.

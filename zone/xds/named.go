@@ -128,6 +128,17 @@ func (s *sender) addressesOf(service *hostnames.Service) (out []netip.Addr) {
 	return out
 }
 
+// isAlone reports whether the proxy's own pod is all that is behind a service, whose addresses are the pod's: that of one pod
+// behind a headless Service.
+func (t *target) isAlone(service *resources.Resource) bool {
+	if service.Labels[resources.LabelHeadless] != "true" || service.HomeNamespace() != t.match.Namespace ||
+		service.Zone() != "" && service.Zone() != t.match.Zone {
+		return false
+	}
+	spec, err := resources.SpecAs[resources.MeshService](service)
+	return err == nil && spec.Selector.DataplaneRef != nil && spec.Selector.DataplaneRef.Name == t.match.Name
+}
+
 // resolveNamed adds a listener for each port of a service with a name or addresses of its own, on each address, and
 // collects the names.
 func (s *sender) resolveNamed() (found []*destined) {

@@ -122,21 +122,27 @@ func TestNamesOfACluster(t *testing.T) {
 	}
 }
 
-// TestAPodBehindItsOwnName: the address of a pod of a headless Service is that of a service, too. The pod's own proxy
-// listens there for what comes in, and for nothing else.
+// TestAPodBehindItsOwnName: the addresses of a pod of a headless Service are those of a service, too. The pod's own proxy
+// listens there for what comes in, and for nothing else, for others reach its listeners there.
 func TestAPodBehindItsOwnName(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
 	var batch store.Batch
+	service := func(name, pod, vips string) {
+		r := testResource(resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "shop", Name: name}, nil,
+			map[string]any{"selector": map[string]any{"dataplaneRef": map[string]any{"name": pod}}, "ports": []any{
+				map[string]any{"port": 80, "appProtocol": "http"}, map[string]any{"port": 81, "appProtocol": "http"},
+				map[string]any{"port": 15006}}})
+		r.Labels[resources.LabelHeadless] = "true"
+		r.Status = []byte(vips)
+		batch.Ops = append(batch.Ops, store.Op{Put: r})
+	}
 	for name, ip := range map[string]string{"peers-0": "10.1.0.6", "peers-1": "10.1.0.7"} {
-		service := testResource(resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "shop", Name: name}, nil,
-			map[string]any{"ports": []any{map[string]any{"port": 80, "appProtocol": "http"}, map[string]any{"port": 81, "appProtocol": "http"}},
-				"selector": map[string]any{"dataplaneRef": map[string]any{"name": name}}})
-		service.Status = fmt.Appendf(nil, `{"vips":[{"ip":%q}]}`, ip)
+		service(name, name, fmt.Sprintf(`{"vips":[{"ip":%q},{"ip":"fd00::%s"}]}`, ip, name[len(name)-1:]))
 		dp := testResource(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Namespace: "shop", Name: name}, nil,
 			map[string]any{"networking": map[string]any{"address": ip, "inbound": []any{map[string]any{"port": 80}},
 				"transparentProxying": map[string]any{"redirectPortInbound": 15006, "redirectPortOutbound": 15001}}})
-		batch.Ops = append(batch.Ops, store.Op{Put: service}, store.Op{Put: dp})
+		batch.Ops = append(batch.Ops, store.Op{Put: dp})
 	}
 	if _, err := s.Apply(t.Context(), batch); err != nil {
 		t.Fatal(err)
@@ -155,7 +161,19 @@ func TestAPodBehindItsOwnName(t *testing.T) {
 		}
 	}
 	slices.Sort(found)
-	if want := []string{"10.1.0.6:81", "10.1.0.7:80", "10.1.0.7:81"}; !slices.Equal(found, want) {
+	want := []string{"10.1.0.7:15006", "10.1.0.7:80", "10.1.0.7:81", "fd00::1:15006", "fd00::1:80", "fd00::1:81"}
+	if !slices.Equal(found, want) {
 		t.Errorf("it takes what goes out to %s, want %s", found, want)
+	}
+	for _, other := range []struct{ label, value string }{ // pods of the same name
+		{resources.LabelZone, "zone-9"}, {resources.LabelNamespace, "bank"}, {resources.LabelHeadless, "false"},
+	} {
+		r := s.Snapshot().Get(resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "shop", Name: "peers-0"}).Clone()
+		if !session.proxy.target.isAlone(r) {
+			t.Fatal("it is not alone behind its own name")
+		}
+		if r.Labels[other.label] = other.value; session.proxy.target.isAlone(r) {
+			t.Errorf("it is alone behind a service with %s=%s", other.label, other.value)
+		}
 	}
 }

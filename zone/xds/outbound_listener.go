@@ -71,8 +71,8 @@ type listened struct {
 	*outboundLogs
 }
 
-// listenTo adds the listeners of a plan's outbounds. A pod behind a headless Service has an address of a service: its own
-// proxy takes only what comes in there.
+// listenTo adds the listeners of a plan's outbounds. A pod behind a headless Service has the addresses of a service. Its own
+// proxy has no listener there for what goes out: others' connections to the pod would reach it, and go on in the pod's name.
 func (s *sender) listenTo(p *plan, out *sending) error {
 	t := s.target
 	var logs *matching.ToRules
@@ -84,7 +84,7 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		logs = &out.logs.ToRules
 	}
 	for _, d := range p.found {
-		if d.redirected && t.listensOn(d.listen) {
+		if d.redirected && (t.receivesAt(d.listen) || t.isAlone(d.backend.service.Resource)) {
 			continue
 		}
 		key := listenedKey{listens: d.listens}
