@@ -79,12 +79,13 @@ func newBridge(cfg *Config, o *opened, p *ports, spread *rollout, diagnostics *s
 
 // newDiscovery returns the controller that makes Dataplanes and MeshServices of the cluster's pods and Services; nil
 // without a cluster.
-func newDiscovery(cfg *Config, o *opened, bridge *kubernetes.Bridge, authorities *identity.Authorities,
+func newDiscovery(cfg *Config, o *opened, p *ports, bridge *kubernetes.Bridge, authorities *identity.Authorities,
 	diagnostics *server.Diagnostics) *discovery.Controller {
 	if bridge == nil {
 		return nil
 	}
 	d := discovery.New(discovery.Config{Client: bridge.Client, Store: o.store, Home: o.home, Limits: cfg.NamespaceLimits,
+		Authority: p.authority,
 		Identities: func(mesh string) func(*resources.Resource) []string {
 			return identitiesIn(o.store, o.home, authorities, mesh)
 		}, Log: cfg.Log})

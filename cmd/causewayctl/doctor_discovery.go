@@ -34,11 +34,29 @@ func (e *examination) discovery(metrics string) (healthy bool) {
 	}
 	for _, s := range seriesOf(metrics, "causeway_discovery_problems") {
 		healthy = false
-		e.add(finding{
-			findingWarning, "kubernetes", s.typ, "pods and Services not in the mesh as written: " + s.value,
-			"callers do not reach them, or not by all ports",
-			"kubectl get events -A --field-selector reason=" + s.typ,
-		})
+		e.add(discoveryProblem(s.typ, s.value))
 	}
 	return healthy
+}
+
+// discoveryProblem returns the finding about so many pods and Services with a problem, by its reason.
+func discoveryProblem(reason, count string) finding {
+	events := "kubectl get events -A --field-selector reason=" + reason
+	switch reason {
+	case "NoAddress":
+		return finding{
+			findingProblem, "kubernetes", reason, "pods of the zone ingress without an address: " + count,
+			"other zones do not reach services of this one by them", "give their Service an address (ingress.service.type, or ingress.address, of the chart): " + events,
+		}
+	case "OtherCA":
+		return finding{
+			findingProblem, "kubernetes", reason, "pods whose proxies trust another CA than this zone's: " + count,
+			"the zone has lost its data; these proxies keep their last configuration, do not connect again, and calls between them and newer ones fail",
+			"restart what they belong to (kubectl rollout restart), and keep the zone's data in a volume: " + events,
+		}
+	}
+	return finding{
+		findingWarning, "kubernetes", reason, "pods and Services not in the mesh as written: " + count,
+		"callers do not reach them, or not by all ports", events,
+	}
 }

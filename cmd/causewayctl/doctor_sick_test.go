@@ -50,7 +50,8 @@ func TestDoctorOfASickServer(t *testing.T) {
 			"causeway_kubernetes_definition_differs{type=\"MeshRetry\"} 1\n"+
 			"causeway_discovery_behind_seconds{kind=\"Pod\"} 75.2\ncauseway_discovery_behind_seconds{kind=\"Node\"} 0\n"+
 			"causeway_discovery_held_objects{kind=\"Service\"} 12\ncauseway_discovery_held_objects{kind=\"Pod\"} 0\n"+
-			"causeway_discovery_problems{reason=\"NoMesh\"} 3\n")
+			"causeway_discovery_problems{reason=\"NoMesh\"} 3\n"+
+			"causeway_discovery_problems{reason=\"NoAddress\"} 2\ncauseway_discovery_problems{reason=\"OtherCA\"} 40\n")
 	})
 	sick := httptest.NewServer(posing(pages))
 	defer sick.Close()
@@ -68,7 +69,8 @@ func TestDoctorOfASickServer(t *testing.T) {
 	if err := d.print(&all); err != nil {
 		t.Fatal(err)
 	}
-	for _, what := range []string{"not followed for 1m15s", "left out of a list and kept: 12", "as written: 3", "reason=NoMesh", "MeshRetry", "of another version than the server"} {
+	for _, what := range []string{"not followed for 1m15s", "left out of a list and kept: 12", "as written: 3", "reason=NoMesh",
+		"ingress without an address: 2", "other zones do not reach services of this one", "trust another CA than this zone's: 40", "MeshRetry", "of another version than the server"} {
 		if !strings.Contains(all.String(), what) {
 			t.Errorf("it does not say %q", what)
 		}

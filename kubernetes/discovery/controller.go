@@ -29,6 +29,9 @@ type Config struct {
 	// Identities returns a function for the SPIFFE IDs of a mesh's Dataplanes, including upcoming ones. If it is nil,
 	// MeshServices name nobody.
 	Identities func(mesh string) func(dp *resources.Resource) []string
+	// Authority returns the PEM text of the certificates that sign the zone's own, by which proxies verify it. If it is nil,
+	// no pod is told that its proxy trusts others.
+	Authority func() []byte
 	// Resolve returns the addresses of a load balancer's name; those of the system's resolver if it is nil.
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 	Log     *slog.Logger

@@ -21,6 +21,7 @@ const (
 	ReasonTooBig      = "TooBig"
 	ReasonNotCaptured = "NotCaptured"
 	ReasonNoAddress   = "NoAddress"
+	ReasonOtherCA     = "OtherCA"
 )
 
 func problem(reason, format string, args ...any) Problem {

@@ -27,6 +27,8 @@ type pass struct {
 	stored, added map[holding]int
 	// who returns the identities of the Dataplanes of a mesh.
 	who map[string]func(*resources.Resource) []string
+	// authority is the zone's, see Config.
+	authority []byte
 }
 
 // writeOnce writes one batch. more means that there is more to do at once.
@@ -35,6 +37,9 @@ func (d *Controller) writeOnce(ctx context.Context) (more bool, err error) {
 		who: map[string]func(*resources.Resource) []string{}}
 	for mesh := range p.snap.List(store.Query{Type: resources.TypeMesh}) {
 		p.meshes = append(p.meshes, mesh.Name)
+	}
+	if d.Authority != nil {
+		p.authority = d.Authority()
 	}
 	d.mu.Lock()
 	more = d.reconcileLocked(p)
@@ -152,6 +157,7 @@ func (p *pass) pod(s *space, name string, services []*Service) {
 			want, problems, err = IngressOf(pod, services, node, p.d.known)
 		} else {
 			want, problems, err = DataplaneOf(pod, services, node)
+			problems = append(problems, pod.estranged(p.authority)...)
 		}
 		if err != nil {
 			problems = append(problems, problem(ReasonInvalid, "%v", err))

@@ -86,7 +86,7 @@ func (c *Checker) Check(ctx context.Context, token string) (Pod, error) {
 		return Pod{}, fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())
 	}
 	if a.err == nil && !c.now().Before(a.pod.Expires) {
-		return Pod{}, fmt.Errorf("%w: it has expired", ErrRefused)
+		return Pod{}, ErrExpired
 	}
 	return a.pod, a.err
 }

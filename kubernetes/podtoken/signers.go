@@ -59,9 +59,9 @@ func (s *signers) verify(token *jwt.JSONWebToken, now time.Time) (time.Time, err
 	case claims.Expiry == nil:
 		return time.Time{}, fmt.Errorf("%w: it does not say when it ends", ErrRefused)
 	case !now.Before(expires):
-		return time.Time{}, fmt.Errorf("%w: it has expired", ErrRefused)
+		return time.Time{}, ErrExpired
 	case claims.NotBefore != nil && now.Add(leeway).Before(claims.NotBefore.Time()):
-		return time.Time{}, fmt.Errorf("%w: it is not valid yet", ErrRefused)
+		return time.Time{}, ErrNotYet
 	default:
 		return expires, nil
 	}

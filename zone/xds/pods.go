@@ -36,10 +36,21 @@ func (p *pass) showPod(ctx context.Context, token string) error {
 		p.admission.cfg.Log.Warn("a pod's token cannot be judged; its proxy tries again", "address", p.address, "error", err)
 		return p.refuse(reasonUnavailable, codes.Unavailable)
 	case err != nil:
-		return p.refuse(reasonNoPod, codes.Unauthenticated)
+		return p.refuse(noPod(err), codes.Unauthenticated)
 	}
 	p.method, p.token, p.pod, p.until, p.asked = methodPod, token, pod, pod.Expires, p.admission.cfg.Now()
 	return nil
+}
+
+// noPod returns the reason why a token proves no pod, in the words that are used for tokens of this server.
+func noPod(err error) string {
+	switch {
+	case errors.Is(err, podtoken.ErrExpired):
+		return tokens.Reason(tokens.ErrExpired)
+	case errors.Is(err, podtoken.ErrNotYet):
+		return tokens.Reason(tokens.ErrNotYet)
+	}
+	return reasonNoPod
 }
 
 // isPod reports whether a pod's pass is for the Dataplane of that pod. The Dataplane must have the pod's name and the
@@ -95,7 +106,7 @@ func (a *Admission) askAgain(ctx context.Context) {
 			}
 			if _, open := a.live[p]; open {
 				delete(a.live, p)
-				p.end(&ended{pass: p, reason: reasonNoPod, code: codes.Unauthenticated})
+				p.end(&ended{pass: p, reason: noPod(err), code: codes.Unauthenticated})
 			}
 		}
 		a.mu.Unlock()

@@ -83,6 +83,8 @@ func TestPodsOpenTheirOwnStreams(t *testing.T) {
 		{"a pod that is gone", bearer("pod.deleted.token"), "backend", "shop", codes.Unauthenticated, "token no-pod"},
 		{"nobody who says", g.says("a.b.e", "backend", "backend", podtoken.ErrUnknown), "backend", "shop", codes.Unavailable,
 			"token unavailable"},
+		{"an expired token", g.says("a.b.f", "backend", "backend", podtoken.ErrExpired), "backend", "shop", codes.Unauthenticated, "token expired"},
+		{"a token of a clock ahead", g.says("a.b.g", "backend", "backend", podtoken.ErrNotYet), "backend", "shop", codes.Unauthenticated, "token not-yet"},
 		{"beside another's SVID", showing{authorization: good.authorization, certificate: g.svid("frontend")}, "backend", "shop",
 			codes.PermissionDenied, "pod another-proxy"},
 		{"a stranger's token", bearer(strangers.token(tokens.Claims{Mesh: "default", Dataplane: "shop/backend"}, time.Hour)),
