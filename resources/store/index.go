@@ -1,100 +1,126 @@
 package store
 
-import (
-	"bytes"
-	"fmt"
-	"slices"
+import "github.com/causeway-mesh/causeway/resources"
 
-	"github.com/hashicorp/go-memdb"
+// separator ends a part of an index key. It sorts before every other byte, so keys sort by their parts. The store refuses
+// it in what it stores, so parts cannot run into each other, and a lookup of a key that contains it finds nothing.
+const separator = 0
 
-	"github.com/causeway-mesh/causeway/resources"
-)
+// usualKey is room for most keys, so that lookups allocate nothing.
+const usualKey = 256
 
-const (
-	table = "resources"
-	// populationTable counts the resources of the table.
-	populationTable = "populations"
-	indexID         = "id"
-	indexLabel      = "label"
-	byPrefix        = "_prefix"
-
-	// separator ends a part of an index key. It sorts before every other byte, so keys sort by their parts. The store
-	// refuses it in what it stores, so parts cannot run into each other, and a lookup of a key that contains it finds
-	// nothing.
-	separator = 0
-)
-
-// schema has two indexes. The index by key starts with type, mesh and namespace, so its prefixes serve lists by type,
-// by mesh and by namespace. The index by label starts with type, label and value, followed by the key.
-func schema() *memdb.DBSchema {
-	return &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{
-		table: {
-			Name: table,
-			Indexes: map[string]*memdb.IndexSchema{
-				indexID:    {Name: indexID, Unique: true, Indexer: keyIndexer{}},
-				indexLabel: {Name: indexLabel, AllowMissing: true, Indexer: labelIndexer{}},
-			},
-		},
-		populationTable: {
-			Name:    populationTable,
-			Indexes: map[string]*memdb.IndexSchema{indexID: {Name: indexID, Unique: true, Indexer: populationIndexer{}}},
-		},
-	}}
+// index holds the resources of a view. A copy that is sealed before it changes again stays as it is.
+type index struct {
+	// byKey has the resources by type, mesh, namespace and name, so its prefixes serve lists by type, by mesh and by
+	// namespace.
+	byKey tree[*resources.Resource]
+	// byLabel has, for each label of a resource, its key in byKey by type, label and value, followed by that key. A change
+	// of a resource that leaves its labels leaves this tree.
+	byLabel tree[string]
+	// counts has the number of resources of each type in each mesh, at least one, so that counting them takes no walk.
+	counts tree[int]
 }
 
-// keyIndexer orders resources by type, mesh, namespace and name.
-type keyIndexer struct{}
-
-// FromObject is called by memdb for each *resources.Resource that it stores.
-func (keyIndexer) FromObject(raw any) (bool, []byte, error) {
-	return true, appendKey(nil, raw.(*resources.Resource).Key), nil
+// seal leaves all copies made so far as they are.
+func (x *index) seal() {
+	x.byKey.seal()
+	x.byLabel.seal()
+	x.counts.seal()
 }
 
-// FromArgs accepts one resources.Key.
-func (keyIndexer) FromArgs(args ...any) ([]byte, error) {
-	k, ok := args[0].(resources.Key)
-	if !ok || len(args) != 1 {
-		return nil, fmt.Errorf("want one key, not %v", args)
+// get returns the resource of a key, or nil if there is none.
+func (x *index) get(k resources.Key) *resources.Resource {
+	var room [usualKey]byte
+	r, _ := x.byKey.get(appendKey(room[:0], k))
+	return r
+}
+
+// set replaces old, which is nil if the key is new, by r, which is nil if the key goes.
+func (x *index) set(old, r *resources.Resource) {
+	var room [usualKey]byte
+	if r != nil {
+		x.byKey.put(appendKey(room[:0], r.Key), r)
+	} else {
+		x.byKey.remove(appendKey(room[:0], old.Key))
+		x.count(old.Key, -1)
 	}
-	return appendKey(nil, k), nil
+	if old == nil {
+		x.count(r.Key, 1)
+	}
+	x.setLabels(old, r)
 }
 
-// PrefixFromArgs returns the prefix unchanged.
-func (keyIndexer) PrefixFromArgs(args ...any) ([]byte, error) { return prefixArg(args) }
-
-// labelIndexer has one entry for each label of a resource; memdb appends the key to each.
-type labelIndexer struct{}
-
-// FromObject is called by memdb, which appends to the entries: each must have its own bytes. Their order is that of the
-// labels: of a resource that changes, memdb removes the entries that differ from the new one in the same place.
-func (labelIndexer) FromObject(raw any) (bool, [][]byte, error) {
-	r := raw.(*resources.Resource)
-	entries := make([][]byte, 0, len(r.Labels))
+func (x *index) setLabels(old, r *resources.Resource) {
+	var room [usualKey]byte
+	if old != nil {
+		for label, value := range old.Labels {
+			if !hasLabel(r, label, value) {
+				x.byLabel.remove(appendKey(appendLabel(room[:0], old.Type, label, value), old.Key))
+			}
+		}
+	}
+	if r == nil {
+		return
+	}
+	key := ""
 	for label, value := range r.Labels {
-		entries = append(entries, appendLabel(nil, r.Type, label, value))
+		if hasLabel(old, label, value) {
+			continue
+		}
+		if key == "" {
+			key = string(appendKey(room[:0], r.Key))
+		}
+		x.byLabel.put(append(appendLabel(room[:0], r.Type, label, value), key...), key)
 	}
-	slices.SortFunc(entries, bytes.Compare)
-	return len(entries) > 0, entries, nil
 }
 
-// FromArgs returns the index key unchanged.
-func (labelIndexer) FromArgs(args ...any) ([]byte, error) { return prefixArg(args) }
-
-// PrefixFromArgs returns the prefix unchanged.
-func (labelIndexer) PrefixFromArgs(args ...any) ([]byte, error) { return prefixArg(args) }
-
-func prefixArg(args []any) ([]byte, error) {
-	p, ok := args[0].([]byte)
-	if !ok || len(args) != 1 {
-		return nil, fmt.Errorf("want one prefix, not %v", args)
+func hasLabel(r *resources.Resource, label, value string) bool {
+	if r == nil {
+		return false
 	}
-	return p, nil
+	got, has := r.Labels[label]
+	return has && got == value
+}
+
+// count adds n to the number of resources that are in the mesh of a key and of its type.
+func (x *index) count(k resources.Key, n int) {
+	var room [usualKey]byte
+	key := appendPart(appendPart(room[:0], string(k.Type)), k.Mesh)
+	has, _ := x.counts.get(key)
+	if has+n == 0 {
+		x.counts.remove(key)
+		return
+	}
+	x.counts.put(key, has+n)
+}
+
+// countOf returns how many resources of a type a mesh has.
+func (x *index) countOf(of resources.Type, mesh string) int {
+	var room [usualKey]byte
+	n, _ := x.counts.get(appendPart(appendPart(room[:0], string(of)), mesh))
+	return n
+}
+
+// all yields every resource, in the order of keys.
+func (x *index) all(yield func(*resources.Resource) bool) { x.byKey.each(nil, yield) }
+
+// list yields the resources that q selects, in the order of keys.
+func (x *index) list(q *Query, yield func(*resources.Resource) bool) {
+	var room [usualKey]byte
+	label, some := leastKey(q.Labels)
+	if !some {
+		x.byKey.each(q.appendPrefix(room[:0]), func(r *resources.Resource) bool { return !q.selects(r) || yield(r) })
+		return
+	}
+	prefix := q.appendPrefix(appendLabel(room[:0], q.Type, label, q.Labels[label]))
+	x.byLabel.each(prefix, func(key string) bool {
+		var room [usualKey]byte
+		r, _ := x.byKey.get(append(room[:0], key...))
+		return !q.selects(r) || yield(r)
+	})
 }
 
 func appendKey(b []byte, k resources.Key) []byte {
-	if b == nil {
-		b = make([]byte, 0, len(k.Type)+len(k.Mesh)+len(k.Namespace)+len(k.Name)+3)
-	}
 	b = appendPart(b, string(k.Type))
 	b = appendPart(b, k.Mesh)
 	b = appendPart(b, k.Namespace)
@@ -102,10 +128,6 @@ func appendKey(b []byte, k resources.Key) []byte {
 }
 
 func appendLabel(b []byte, t resources.Type, label, value string) []byte {
-	if b == nil {
-		// Room for the key that memdb appends.
-		b = make([]byte, 0, len(t)+len(label)+len(value)+128)
-	}
 	b = appendPart(b, string(t))
 	b = appendPart(b, label)
 	return appendPart(b, value)
@@ -115,22 +137,17 @@ func appendPart(b []byte, part string) []byte {
 	return append(append(b, part...), separator)
 }
 
-// lookup returns the most selective index for q and the prefix of its keys to scan.
-func (q *Query) lookup() (index string, prefix []byte) {
-	index = indexID
-	if label, ok := firstKey(q.Labels); ok {
-		index = indexLabel
-		prefix = appendLabel(nil, q.Type, label, q.Labels[label])
-	}
-	prefix = appendPart(prefix, string(q.Type))
+// appendPrefix appends what the keys of the resources that q may select begin with.
+func (q *Query) appendPrefix(b []byte) []byte {
+	b = appendPart(b, string(q.Type))
 	if q.Mesh == "" {
-		return index, prefix
+		return b
 	}
-	prefix = appendPart(prefix, q.Mesh)
+	b = appendPart(b, q.Mesh)
 	if q.Namespace != nil {
-		prefix = appendPart(prefix, *q.Namespace)
+		b = appendPart(b, *q.Namespace)
 	}
-	return index, prefix
+	return b
 }
 
 // selects reports whether q selects r.
@@ -146,13 +163,12 @@ func (q *Query) selects(r *resources.Resource) bool {
 	return true
 }
 
-func firstKey(m map[string]string) (string, bool) {
-	if len(m) == 0 {
-		return "", false
+// leastKey returns the first of the keys in their order; ok is false if there is none.
+func leastKey(m map[string]string) (least string, ok bool) {
+	for key := range m {
+		if !ok || key < least {
+			least, ok = key, true
+		}
 	}
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	return slices.Min(keys), true
+	return least, ok
 }

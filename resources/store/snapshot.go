@@ -1,53 +1,26 @@
 package store
 
 import (
-	"fmt"
 	"iter"
-
-	"github.com/hashicorp/go-memdb"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// snapshot is a read-only memdb transaction at a revision. It is safe for concurrent use: memdb only creates iterators
-// over an immutable tree.
+// snapshot is the content of a view at a revision. It is immutable.
 type snapshot struct {
 	revision uint64
-	txn      *memdb.Txn
+	index    index
 }
 
 func (s *snapshot) Revision() uint64 { return s.revision }
 
-func (s *snapshot) Get(k resources.Key) *resources.Resource { return get(s.txn, k) }
+func (s *snapshot) Get(k resources.Key) *resources.Resource { return s.index.get(k) }
 
 func (s *snapshot) List(q Query) iter.Seq[*resources.Resource] {
-	index, prefix := q.lookup()
-	return func(yield func(*resources.Resource) bool) {
-		it, err := s.txn.Get(table, index+byPrefix, prefix)
-		if err != nil {
-			panic(fmt.Sprintf("list %s: %v", q.Type, err)) // The schema is fixed: this is a programming error.
-		}
-		for raw := it.Next(); raw != nil; raw = it.Next() {
-			if r := raw.(*resources.Resource); q.selects(r) && !yield(r) {
-				return
-			}
-		}
-	}
+	return func(yield func(*resources.Resource) bool) { s.index.list(&q, yield) }
 }
 
-func (s *snapshot) Count(of resources.Type, mesh string) int {
-	return countIn(s.txn, populated{of, mesh})
-}
-
-// get returns the resource, or nil if there is none.
-func get(txn *memdb.Txn, k resources.Key) *resources.Resource {
-	raw, err := txn.First(table, indexID, k)
-	if err != nil {
-		panic(fmt.Sprintf("get %s: %v", k, err)) // The schema is fixed: this is a programming error.
-	}
-	r, _ := raw.(*resources.Resource)
-	return r
-}
+func (s *snapshot) Count(of resources.Type, mesh string) int { return s.index.countOf(of, mesh) }
 
 // All yields everything in a snapshot, including secrets, by type in order of dependency. It is for code that copies or
 // compares whole stores.

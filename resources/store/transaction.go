@@ -2,14 +2,11 @@ package store
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/hashicorp/go-memdb"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -21,7 +18,7 @@ const MaxKeySize = 2048
 // the write lock of its View until Commit or Abort.
 type Transaction struct {
 	view     *View
-	txn      *memdb.Txn
+	index    index
 	revision uint64
 	commits  []*Commit
 	ended    bool
@@ -30,7 +27,10 @@ type Transaction struct {
 // Begin starts a transaction once the current one has ended.
 func (v *View) Begin() *Transaction {
 	v.writer.Lock()
-	return &Transaction{view: v, txn: v.db.Txn(true), revision: v.current.Load().revision}
+	now := v.current.Load()
+	t := &Transaction{view: v, index: now.index, revision: now.revision}
+	t.index.seal()
+	return t
 }
 
 // Apply evaluates a batch on the state that the previous batches leave and adds its effect to the transaction. Errors
@@ -38,7 +38,7 @@ func (v *View) Begin() *Transaction {
 // final only after Commit: the outcome of any batch, even a refused one, may depend on others in the transaction.
 func (t *Transaction) Apply(b Batch) (*Commit, error) {
 	now := t.view.now()
-	p := staging{txn: t.txn, now: now.Round(0).UTC(), revision: t.view.assigned + 1, synced: b.Synced,
+	p := staging{index: &t.index, now: now.Round(0).UTC(), revision: t.view.assigned + 1, synced: b.Synced,
 		undecoded: t.view.undecoded}
 	for i := range b.Ops {
 		if err := p.add(&b.Ops[i]); err != nil {
@@ -46,7 +46,9 @@ func (t *Transaction) Apply(b Batch) (*Commit, error) {
 		}
 	}
 	if b.Check != nil {
-		if err := b.Check(&snapshot{revision: t.revision, txn: t.txn.Snapshot()}); err != nil {
+		now := &snapshot{revision: t.revision, index: t.index}
+		t.index.seal()
+		if err := b.Check(now); err != nil {
 			return nil, err
 		}
 	}
@@ -55,10 +57,7 @@ func (t *Transaction) Apply(b Batch) (*Commit, error) {
 		return &Commit{Revision: t.revision}, nil
 	}
 	for _, c := range changes {
-		if err := t.write(c); err != nil {
-			// Staging passes only changes that the indexers accept.
-			panic(fmt.Sprintf("%s: %v", c.Key(), err))
-		}
+		t.index.set(c.Old, c.New)
 	}
 	t.revision = p.revision
 	// Never assigned again, even if the transaction is aborted: a revision identifies one content.
@@ -71,31 +70,8 @@ func (t *Transaction) Apply(b Batch) (*Commit, error) {
 	return commit, nil
 }
 
-func (t *Transaction) write(c Change) error {
-	key := c.Key()
-	switch of := (populated{key.Type, key.Mesh}); {
-	case c.New == nil:
-		return errors.Join(t.txn.Delete(table, c.Old), populate(t.txn, of, -1))
-	case c.Old == nil:
-		return errors.Join(t.txn.Insert(table, c.New), populate(t.txn, of, 1))
-	}
-	return t.txn.Insert(table, c.New)
-}
-
 // All yields every resource as the transaction sees it. The transaction must not be written to during the iteration.
-func (t *Transaction) All() iter.Seq[*resources.Resource] {
-	return func(yield func(*resources.Resource) bool) {
-		it, err := t.txn.Get(table, indexID)
-		if err != nil {
-			panic(fmt.Sprintf("list all: %v", err)) // The schema is fixed: this is a programming error.
-		}
-		for raw := it.Next(); raw != nil; raw = it.Next() {
-			if !yield(raw.(*resources.Resource)) {
-				return
-			}
-		}
-	}
-}
+func (t *Transaction) All() iter.Seq[*resources.Resource] { return t.index.all }
 
 // Commits returns the commits that changed something, oldest first. The slice is valid until the next Apply.
 func (t *Transaction) Commits() []*Commit { return t.commits }
@@ -111,8 +87,7 @@ func (t *Transaction) Commit() {
 			v.count(c.Changes)
 		}
 		log, notable := v.log(t.commits)
-		t.txn.Commit()
-		v.publish(t.revision, log, notable)
+		v.publish(t.revision, t.index, log, notable)
 	}
 	t.Abort()
 }
@@ -123,13 +98,12 @@ func (t *Transaction) Abort() {
 		return
 	}
 	t.ended = true
-	t.txn.Abort()
 	t.view.writer.Unlock()
 }
 
 // staging computes the effect of a batch without applying it, so that a refused batch leaves no trace.
 type staging struct {
-	txn      *memdb.Txn
+	index    *index
 	now      time.Time
 	revision uint64
 	synced   bool // Batch.Synced
@@ -208,7 +182,7 @@ func (p *staging) get(k resources.Key) *resources.Resource {
 	if c, ok := p.staged[k]; ok {
 		return c.New
 	}
-	return get(p.txn, k)
+	return p.index.get(k)
 }
 
 // stage records the change that the batch makes to the key. old is the result of get.
@@ -278,14 +252,12 @@ func plainText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(
 func (t *Transaction) Adopt(revision uint64, changes []Change) {
 	commit := &Commit{Revision: revision}
 	for _, c := range changes {
-		c.Old = get(t.txn, c.Key())
+		c.Old = t.index.get(c.Key())
 		if c.Old == nil && c.New == nil || c.Old != nil && c.New != nil && c.Old.Revision == c.New.Revision &&
 			c.Old.SameContent(c.New) {
 			continue
 		}
-		if err := t.write(c); err != nil {
-			panic(fmt.Sprintf("%s: %v", c.Key(), err))
-		}
+		t.index.set(c.Old, c.New)
 		commit.Changes = append(commit.Changes, c)
 	}
 	t.view.assigned = max(t.view.assigned, revision)

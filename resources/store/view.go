@@ -1,13 +1,10 @@
 package store
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/go-memdb"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -33,7 +30,6 @@ type ViewConfig struct {
 // View is the view in memory that every store reads from: an indexed copy of all resources and the changelog.
 // It implements Reader. Writers go through Begin, one at a time.
 type View struct {
-	db         *memdb.MemDB
 	now        func() time.Time
 	background func(Change) bool
 	undecoded  bool
@@ -70,14 +66,7 @@ func NewView(config ViewConfig) *View {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	db, err := memdb.NewMemDB(schema())
-	if err != nil {
-		panic(fmt.Sprintf("schema of the view: %v", err)) // The schema is fixed: this is a programming error.
-	}
 	v := &View{
-		// memdb tracks changed nodes for its own watches, except in a snapshot of a database, which can still be
-		// written to. Readers here follow the changelog, so a snapshot saves that work.
-		db:         db.Snapshot(),
 		now:        config.Now,
 		background: config.Background,
 		undecoded:  config.Undecoded,
@@ -87,7 +76,7 @@ func NewView(config ViewConfig) *View {
 		v.counts[d.Type] = new(atomic.Int64)
 	}
 	log := changelog{maxCommits: config.WindowCommits, maxChanges: config.WindowChanges, maxBytes: config.WindowBytes}
-	v.publish(0, log, log)
+	v.publish(0, index{}, log, log)
 	return v
 }
 
@@ -97,36 +86,30 @@ func NewView(config ViewConfig) *View {
 func (v *View) Load(read func(put func(*resources.Resource) error) (revision uint64, err error)) error {
 	v.writer.Lock()
 	defer v.writer.Unlock()
-	txn := v.db.Txn(true)
-	defer txn.Abort()
-	loaded := map[populated]int{}
+	var loaded index
+	counts := map[resources.Type]int64{}
 	revision, err := read(func(res *resources.Resource) error {
-		loaded[populated{res.Type, res.Mesh}]++
-		return txn.Insert(table, res)
+		counts[res.Type]++
+		loaded.set(nil, res)
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for of, n := range loaded {
-		if err := populate(txn, of, n); err != nil {
-			return err
-		}
+	for of, n := range counts {
+		v.counts[of].Add(n)
 	}
-	for of, n := range loaded {
-		v.counts[of.of].Add(int64(n))
-	}
-	txn.Commit()
 	v.assigned = revision
 	log := v.current.Load().log
 	log.floor = revision
-	v.publish(revision, log, log)
+	v.publish(revision, loaded, log, log)
 	return nil
 }
 
-// publish makes the committed state of the database visible to readers.
-func (v *View) publish(revision uint64, log, notable changelog) {
+// publish makes a state visible to readers.
+func (v *View) publish(revision uint64, now index, log, notable changelog) {
 	previous := v.current.Swap(&state{
-		snapshot: snapshot{revision: revision, txn: v.db.Txn(false)},
+		snapshot: snapshot{revision: revision, index: now},
 		log:      log,
 		notable:  notable,
 		next:     make(chan struct{}),
