@@ -65,24 +65,21 @@ type GlobalInsight struct {
 	} `json:"zones"`
 }
 
-// globalInsight counts the resources in linear time.
+// globalInsight counts the resources. Of zones and proxies it looks at each, in linear time.
 func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 	v := s.view()
 	out := GlobalInsight{CreatedAt: s.config.Now().UTC(), Resources: map[string]Total{}}
 	for _, d := range resources.Descriptors() {
-		n := 0
-		for r := range v.list(store.Query{Type: d.Type}) {
-			n++
-			if d.Type == resources.TypeZone {
-				s.countZone(&out.Zones.ControlPlanes, v, r)
-			}
-		}
+		n := v.total(d.Type)
 		if n > 0 {
 			out.Resources[string(d.Type)] = Total{n}
 		}
 		if d.Policy != nil {
 			out.Policies.Total += n
 		}
+	}
+	for r := range v.list(store.Query{Type: resources.TypeZone}) {
+		s.countZone(&out.Zones.ControlPlanes, v, r)
 	}
 	out.Meshes = out.Resources[string(resources.TypeMesh)]
 	out.Services.External = out.Resources[string(resources.TypeMeshExternalService)]
@@ -128,11 +125,8 @@ func (s *Server) countZone(out *OnlineTotal, v view, zone *resources.Resource) {
 	}
 }
 
-// proxyOnline reports whether any subscription of the Dataplane's insight is open.
-func (v view) proxyOnline(dp *resources.Resource) bool {
-	key := dp.Key
-	key.Type = resources.TypeDataplaneInsight
-	insight := v.get(key)
+// proxyOnline reports whether any subscription of a Dataplane's insight, nil if there is none, is open.
+func proxyOnline(insight *resources.Resource) bool {
 	if insight == nil {
 		return false
 	}

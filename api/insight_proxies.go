@@ -18,7 +18,9 @@ type gatewayService struct {
 // countProxies counts the Dataplanes by purpose: gateways, egresses and all others.
 func (s *Server) countProxies(out *GlobalInsight, v view) {
 	services, egresses := map[gatewayService]*ProxyTotal{}, ProxyTotal{}
+	insights := v.insightsOf(resources.TypeDataplane)
 	for r := range v.list(store.Query{Type: resources.TypeDataplane}) {
+		online := proxyOnline(insights.of(r))
 		spec, err := resources.SpecAs[meshpb.Dataplane](r)
 		if err != nil {
 			spec = &meshpb.Dataplane{}
@@ -34,12 +36,12 @@ func (s *Server) countProxies(out *GlobalInsight, v view) {
 			if services[of] == nil {
 				services[of] = &ProxyTotal{}
 			}
-			s.countProxy(services[of], v, r, spec)
+			s.countProxy(services[of], r, spec, online)
 		}
-		s.countProxy(into, v, r, spec)
+		s.countProxy(into, r, spec, online)
 		for _, l := range spec.GetNetworking().GetListeners() {
 			if l.GetType() == meshpb.Dataplane_Networking_Listener_ZoneEgress {
-				s.countProxy(&egresses, v, r, spec)
+				s.countProxy(&egresses, r, spec, online)
 				break
 			}
 		}
@@ -58,12 +60,12 @@ func (s *Server) countProxies(out *GlobalInsight, v view) {
 }
 
 // countProxy adds a Dataplane to the counter of its state.
-func (s *Server) countProxy(into *ProxyTotal, v view, r *resources.Resource, spec *meshpb.Dataplane) {
+func (s *Server) countProxy(into *ProxyTotal, r *resources.Resource, spec *meshpb.Dataplane, online bool) {
 	into.Total++
 	switch {
 	case s.unknown(r) != nil:
 		into.Unknown++
-	case !v.proxyOnline(r):
+	case !online:
 		into.Offline++
 	case !inboundsReady(spec):
 		into.PartiallyDegraded++

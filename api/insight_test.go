@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/causeway-mesh/causeway/api"
@@ -80,5 +81,73 @@ func TestInsightCountsGatewaysAndEgresses(t *testing.T) {
 	}
 	if got.Zones.ControlPlanes != (api.OnlineTotal{Unknown: 1, Total: 1}) {
 		t.Errorf("zones, of which nothing is known: got %+v", got.Zones.ControlPlanes)
+	}
+}
+
+// TestInsightsBesideTheirProxies has insights without a proxy and proxies without an insight before, between and after
+// those that have both, in both stores: each proxy counts by its own, in the totals and in the list of those with problems.
+func TestInsightsBesideTheirProxies(t *testing.T) {
+	f := serveConfig(t, api.Config{})
+	f.mustCall(t, "PUT", "/meshes/other", "type: Mesh\nname: other\n")
+	const open, closed = `{"subscriptions": [{"id": "1"}]}`, `{"subscriptions": [{"id": "1", "disconnectTime": "2026-01-01T00:00:00Z"}]}`
+	const ill = `{"metadata": {"problems": {"policies": "p has no effect"}}, "subscriptions": [{"id": "1"}]}`
+	var want []string
+	for i, one := range []struct {
+		mesh, namespace, name, insight string
+		live, alone                    bool
+	}{
+		{"default", "", "a", open, true, true},
+		{"default", "", "b", "", false, false},
+		{"default", "", "c", ill, true, false},
+		{"default", "ns", "a", open, true, true},
+		{"default", "ns", "b", closed, false, false},
+		{"default", "ns", "c", "", false, false},
+		{"default", "ns-2", "a", ill, false, false},
+		{"other", "", "a", open, true, false},
+		{"other", "", "b", ill, true, true},
+		{"other", "ns", "a", ill, true, false},
+		{"other", "ns", "b", "", false, false},
+		{"other", "ns", "c", open, false, true},
+	} {
+		key := resources.Key{Type: resources.TypeDataplane, Mesh: one.mesh, Namespace: one.namespace, Name: one.name}
+		if !one.alone {
+			write(t, f.store, key, nil, fmt.Sprintf(`{"networking": {"address": "10.0.0.%d"}}`, i+1))
+		}
+		if !one.alone && one.insight == ill {
+			want = append(want, one.mesh+"/"+one.namespace+"/"+one.name)
+		}
+		key.Type = resources.TypeDataplaneInsight
+		into := f.store
+		if one.live {
+			into = f.status
+		}
+		if one.insight != "" {
+			write(t, into, key, nil, one.insight)
+		}
+	}
+	var insight api.GlobalInsight
+	if err := json.Unmarshal([]byte(f.mustCall(t, "GET", "/global-insight", "")), &insight); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := insight.Dataplanes.Standard, (api.ProxyTotal{Online: 4, Offline: 4, Total: 8}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	for of, want := range map[resources.Type]int{resources.TypeDataplane: 8, resources.TypeDataplaneInsight: 9, resources.TypeMesh: 2} {
+		if got := insight.Resources[string(of)].Total; got != want {
+			t.Errorf("%s: counts %d, want %d", of, got, want)
+		}
+	}
+	var list struct {
+		Items []struct{ Mesh, Namespace, Name string }
+	}
+	if err := json.Unmarshal([]byte(f.mustCall(t, "GET", "/dataplanes/_overview?problems=true", "")), &list); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range list.Items {
+		got = append(got, one.Mesh+"/"+one.Namespace+"/"+one.Name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("with problems: got %v, want %v", got, want)
 	}
 }

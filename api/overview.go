@@ -38,7 +38,7 @@ func (s *Server) overviews(t resources.Type) HandlerFunc {
 		l.overviews, l.liveFrom = true, s.liveFrom
 		v, reader, encode := s.view(), s.Reader(r), s.appendOverview
 		if problems {
-			l.problems = &withProblems{view: v, reader: reader}
+			l.problems = &withProblems{view: v, reader: reader, insights: v.insightsOf(t)}
 		}
 		if brief {
 			encode = s.appendBrief

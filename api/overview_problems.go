@@ -15,6 +15,8 @@ const problemsQuery = "problems"
 type withProblems struct {
 	view   view
 	reader *Reader
+	// insights, if not nil, are for resources in the order of lists.
+	insights *besides
 	// unseen counts the Dataplanes whose insight the caller may not read: whether they have problems is not for them.
 	unseen int
 }
@@ -25,10 +27,17 @@ func (p *withProblems) match(r *resources.Resource) bool {
 		p.unseen++
 		return false
 	}
+	insight := p.insight(r)
+	return insight != nil && len(proxyProblems(insight)) > 0
+}
+
+func (p *withProblems) insight(r *resources.Resource) *resources.Resource {
+	if p.insights != nil {
+		return p.insights.of(r)
+	}
 	key := r.Key
 	key.Type = insightOf(r.Type)
-	insight := p.view.get(key)
-	return insight != nil && len(proxyProblems(insight)) > 0
+	return p.view.get(key)
 }
 
 // changes reports whether a change of a Dataplane is one of the list: the insight may be here before the Dataplane is, and

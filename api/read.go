@@ -53,6 +53,42 @@ func (v view) list(q store.Query) iter.Seq[*resources.Resource] {
 	}
 }
 
+// total returns how many resources of a type there are. It takes a walk only if both stores have some.
+func (v view) total(t resources.Type) (n int) {
+	if !t.Live() {
+		return v.stored.Total(t)
+	}
+	if v.stored.Total(t) == 0 {
+		return v.live.Total(t)
+	}
+	for range v.list(store.Query{Type: t}) {
+		n++
+	}
+	return n
+}
+
+// besides finds the insights of resources that are asked about in the order of lists, without a look-up for each.
+type besides struct{ rest []*resources.Resource }
+
+// insightsOf has the insights of all resources of a type.
+func (v view) insightsOf(t resources.Type) *besides {
+	return &besides{slices.Collect(v.list(store.Query{Type: insightOf(t)}))}
+}
+
+// of returns the insight of a resource, or nil. Each resource must follow the one before in the order of lists.
+func (b *besides) of(r *resources.Resource) *resources.Resource {
+	for len(b.rest) > 0 {
+		switch order := compareInList(b.rest[0].Key, r.Key); {
+		case order == 0:
+			return b.rest[0]
+		case order > 0:
+			return nil
+		}
+		b.rest = b.rest[1:]
+	}
+	return nil
+}
+
 // compareInList compares two resources of a type by their places in lists.
 func compareInList(a, b resources.Key) int {
 	return cmp.Or(cmp.Compare(a.Mesh, b.Mesh), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -101,6 +101,16 @@ func (x *index) countOf(of resources.Type, mesh string) int {
 	return n
 }
 
+// total returns how many resources of a type there are.
+func (x *index) total(of resources.Type) (all int) {
+	var room [usualKey]byte
+	x.counts.each(appendPart(room[:0], string(of)), func(n int) bool {
+		all += n
+		return true
+	})
+	return all
+}
+
 // all yields every resource, in the order of keys.
 func (x *index) all(yield func(*resources.Resource) bool) { x.byKey.each(nil, yield) }
 

@@ -84,6 +84,16 @@ func (o *overlay) Count(of resources.Type, mesh string) int {
 	return n
 }
 
+func (o *overlay) Total(of resources.Type) int {
+	n := o.base.Total(of)
+	for key := range o.puts {
+		if key.Type == of && o.base.Get(key) == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Without returns base as it would be without the resource under k. Like Overlay, it is for occasional queries.
 func Without(base Snapshot, k resources.Key) Snapshot { return &without{Snapshot: base, gone: k} }
 
@@ -112,6 +122,14 @@ func (w *without) List(q Query) iter.Seq[*resources.Resource] {
 func (w *without) Count(of resources.Type, mesh string) int {
 	n := w.Snapshot.Count(of, mesh)
 	if w.gone.Type == of && w.gone.Mesh == mesh && w.Snapshot.Get(w.gone) != nil {
+		n--
+	}
+	return n
+}
+
+func (w *without) Total(of resources.Type) int {
+	n := w.Snapshot.Total(of)
+	if w.gone.Type == of && w.Snapshot.Get(w.gone) != nil {
 		n--
 	}
 	return n

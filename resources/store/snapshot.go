@@ -22,6 +22,8 @@ func (s *snapshot) List(q Query) iter.Seq[*resources.Resource] {
 
 func (s *snapshot) Count(of resources.Type, mesh string) int { return s.index.countOf(of, mesh) }
 
+func (s *snapshot) Total(of resources.Type) int { return s.index.total(of) }
+
 // All yields everything in a snapshot, including secrets, by type in order of dependency. It is for code that copies or
 // compares whole stores.
 func All(s Snapshot) iter.Seq[*resources.Resource] {

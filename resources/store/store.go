@@ -36,6 +36,8 @@ type Snapshot interface {
 	List(q Query) iter.Seq[*resources.Resource]
 	// Count returns how many resources of a type a mesh has; those without a mesh if it is empty. It takes no walk.
 	Count(of resources.Type, mesh string) int
+	// Total returns how many resources of a type there are, in time proportional to the meshes that have some.
+	Total(of resources.Type) int
 }
 
 // Query selects resources of one type. Empty fields select everything.

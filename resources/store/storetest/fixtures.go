@@ -75,6 +75,9 @@ func SameState(t testing.TB, got, want store.Snapshot) {
 			}
 			meshes[g[i].Mesh]++
 		}
+		if total := got.Total(d.Type); total != len(g) {
+			t.Fatalf("%s: counts %d in all meshes, has %d", d.Type, total, len(g))
+		}
 		for mesh, n := range meshes {
 			if counted := got.Count(d.Type, mesh); counted != n {
 				t.Fatalf("%s of mesh %q: counts %d, has %d", d.Type, mesh, counted, n)

@@ -238,6 +238,15 @@ func (m *model) compare(t *rapid.T, s store.Snapshot) {
 	if want := m.list(q); !slices.EqualFunc(got, want, Equal) {
 		t.Fatalf("%+v: got\n%swant\n%s", q, Describe(got), Describe(want))
 	}
+	all := 0
+	for k := range m.state {
+		if k.Type == q.Type {
+			all++
+		}
+	}
+	if got := s.Total(q.Type); got != all {
+		t.Fatalf("%s of all meshes: %d, want %d", q.Type, got, all)
+	}
 	for _, mesh := range []string{"", q.Mesh} {
 		want := 0
 		for k := range m.state {
