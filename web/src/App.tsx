@@ -1,6 +1,6 @@
 import { useEffect, useState, type MouseEvent } from "react";
-import { answered, api, signIn, unknown, type Refusal } from "./api";
-import { forget, useAnswer } from "./ask";
+import { signIn, unknown, type Refusal } from "./api";
+import { forget, useQuestion } from "./ask";
 import { Failure } from "./parts/Failure";
 import { Fence } from "./parts/Fence";
 import { Knowledge } from "./parts/Knowledge";
@@ -15,6 +15,7 @@ import { Shadow } from "./pages/Shadow";
 import { Try } from "./pages/Try";
 import { Why } from "./pages/Why";
 import { Zone } from "./pages/Zone";
+import { index, whoAmI } from "./questions";
 import type { Server } from "./server";
 import { href, useView } from "./view";
 
@@ -34,8 +35,8 @@ const within: Record<string, string> = { resource: "resources", zone: "", proxy:
 export function App({ failed }: { failed?: Refusal }) {
   const [signedIn, setSignedIn] = useState(0);
   const view = useView();
-  const who = useAnswer(`who ${signedIn}`, (signal) => answered(api.GET("/who-am-i", { signal })));
-  const server = useAnswer(`server ${signedIn}`, (signal) => answered(api.GET("/", { signal })));
+  const who = useQuestion(whoAmI(signedIn));
+  const server = useQuestion(index(signedIn));
   const current = pages.find((p) => p.page === (within[view.page] ?? view.page));
   const place = server.data === undefined ? "Causeway" : serverName(server.data);
 

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { Refusal } from "./api";
 import { Kept } from "./kept";
+import { shared } from "./shared";
 
 /** Answer is what is known of a question: the last answer, when it came, and why there is no newer one. */
 export interface Answer<T> {
@@ -11,17 +12,47 @@ export interface Answer<T> {
   again: () => void;
 }
 
+/** Question is what a view asks, and the name of what it asks. */
+export interface Question<T> {
+  name: string;
+  ask: (signal: AbortSignal) => Promise<T>;
+}
+
 const kept = new Kept(32);
+
+// What was asked before its view was there, by name.
+const begun = new Map<string, Promise<{ data: unknown; at: Date }>>();
+
+/** begin asks before there is a view that asks. That view takes the answer, or the refusal. */
+export function begin<T>({ name, ask }: Question<T>): Promise<T> {
+  const asked = ask(new AbortController().signal).then((data) => ({ data, at: new Date() }));
+  begun.set(name, asked);
+  asked.then(({ data, at }) => { if (begun.get(name) === asked) kept.keep(name, "", data, at); }, () => undefined);
+  return asked.then(({ data }) => data);
+}
+
+/** taken returns what was begun, once. */
+function taken<T>(name: string): Promise<{ data: T; at: Date }> | undefined {
+  const asked = begun.get(name);
+  begun.delete(name);
+  return asked as Promise<{ data: T; at: Date }> | undefined;
+}
 
 /** forget drops all answers: another person may not read them. */
 export function forget(): void {
   kept.clear();
+  begun.clear();
+}
+
+/** useQuestion is useAnswer for a question that may have begun. */
+export function useQuestion<T>({ name, ask }: Question<T>): Answer<T> {
+  return useAnswer(name, ask);
 }
 
 /**
  * useAnswer asks at once, when the question changes, and when the person returns to the page. Nothing is asked by a clock.
- * An older answer stays, with its time, while a newer one is on its way or is refused. A question about something that
- * changes has a version, which says what of it the answer is about.
+ * An older answer stays, with its time, while a newer one is on its way or is refused. What the newer one says again is not
+ * another object. A question about something that changes has a version, which says what of it the answer is about.
  */
 export function useAnswer<T>(question: string, ask: (signal: AbortSignal) => Promise<T>, version = ""): Answer<T> {
   const key = `${question} ${version}`;
@@ -44,10 +75,11 @@ export function useAnswer<T>(question: string, ask: (signal: AbortSignal) => Pro
       if (more && document.visibilityState === "visible") again();
     };
     setState((old) => (old.key !== key ? begin() : old.asking ? old : { ...old, asking: true }));
-    ask(control.signal).then(
-      (data) => {
+    const asked = (version === "" ? taken<T>(question) : undefined) ?? ask(control.signal).then((data) => ({ data, at: new Date() }));
+    asked.then(
+      ({ data: now, at }) => {
         if (control.signal.aborted) return;
-        const at = new Date();
+        const data = shared(kept.get(question, version)?.data, now);
         kept.keep(question, version, data, at);
         setState({ key, data, at, asking: false });
         ended();

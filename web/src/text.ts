@@ -3,10 +3,12 @@ import type { Resource, Schema } from "./api";
 // Characters that show no glyph: they turn the reading around, join, hide, fill, or end a line. Newlines and tabs are glyphs here.
 const invisible = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 const allInvisible = new RegExp(invisible.source, "gu");
+// Most texts have only these, and no other test is as fast: each text of the page is tested.
+const plain = /^[\t\n\x20-\x7e]*$/;
 
 /** visible writes each character that shows no glyph as JSON does, so that no text reads as another. */
 export function visible(text: string): string {
-  if (!invisible.test(text)) return text;
+  if (plain.test(text) || !invisible.test(text)) return text;
   return text.replace(allInvisible, (c) => Array.from({ length: c.length }, (_, i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""));
 }
 

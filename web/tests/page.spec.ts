@@ -23,6 +23,29 @@ test("the overview says which zones are online", async ({ watched: page, mesh })
   await expect(page).toHaveTitle("Overview · global");
 });
 
+for (const [server, subjects] of [["global", "zones"], ["zone1", "dataplanes"]] as const) {
+  test(`what the first view of ${server} needs is asked once, and before anything is drawn`, async ({ watched: page, mesh }) => {
+    await page.addInitScript(() => {
+      const drawn = new MutationObserver(() => {
+        if (document.getElementById("root")?.firstChild == null) return;
+        performance.mark("drawn");
+        drawn.disconnect();
+      });
+      drawn.observe(document, { childList: true, subtree: true });
+    });
+    await page.goto(`${mesh[server]}/ui/`);
+    await expect(page.getByRole("list", { name: /by state$/ })).toBeVisible();
+    const { asked, drawn } = await page.evaluate(() => ({
+      asked: performance.getEntriesByType("resource").map((e) => ({ path: e.name.slice(location.origin.length), at: e.startTime })),
+      drawn: performance.getEntriesByName("drawn")[0]?.startTime ?? 0,
+    }));
+    for (const path of ["/", "/who-am-i", "/global-insight", `/${subjects}/_overview?size=1000&brief=true`, "/_resources"]) {
+      expect(asked.filter((one) => one.path === path), path).toHaveLength(1);
+    }
+    for (const path of ["/", "/who-am-i"]) expect(asked.find((one) => one.path === path)?.at, path).toBeLessThan(drawn);
+  });
+}
+
 test("a denial leads to who decided, a change of policy to another verdict", async ({ watched: page, mesh }) => {
   const why = `${mesh.zone1}/ui/why?from=${encodeURIComponent(frontend)}&to=backend&namespace=backend-ns&inbound=http-port&method=PROPFIND&path=%2F&mesh=default`;
   await page.goto(why);

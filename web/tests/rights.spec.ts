@@ -51,6 +51,20 @@ test("who signs in by a token sees what the roles allow, and how much is left ou
   await expect(page.getByText("of-payments")).toHaveCount(0);
 });
 
+test("a page in which nobody is signed in asks nothing of the mesh, and then each question once", async ({ page }) => {
+  const asked: string[] = [];
+  page.on("request", (r) => {
+    const { pathname, search } = new URL(r.url());
+    if (!pathname.startsWith("/ui/")) asked.push(pathname + search);
+  });
+  await page.goto(`${global.url}/ui/`);
+  await expect(page.getByRole("alert")).toContainText("401");
+  expect([...new Set(asked)].sort()).toEqual(["/", "/who-am-i"]);
+  await signIn(page, admin);
+  await expect(page.locator(".totals")).toContainText("zones online");
+  for (const path of ["/global-insight", "/zones/_overview?size=1000&brief=true", "/_resources"]) expect(asked.filter((one) => one === path), path).toHaveLength(1);
+});
+
 test("who signs in changes what the roles allow, and is told what is missing for the rest", async ({ page }) => {
   await page.goto(`${global.url}/ui/try`);
   await signIn(page, await token("ann", "1h"));

@@ -1,20 +1,20 @@
 import { memo, useCallback, useMemo, useState, type ReactNode } from "react";
 import { Button } from "react-aria-components";
-import { answered, api, type Schema } from "../api";
+import type { Schema } from "../api";
 import type { Server } from "../server";
-import { useAgain, useAnswer } from "../ask";
+import { useAgain, useQuestion, type Answer } from "../ask";
+import * as ask from "../questions";
 import { AsOf } from "../parts/AsOf";
 import { Findings } from "../parts/Findings";
 import { Recent } from "../parts/Recent";
 import { Replicas } from "../parts/Replicas";
 import { LeftOut } from "../parts/LeftOut";
-import { Link } from "../parts/Link";
+import { followWithin, Link } from "../parts/Link";
 import { Time } from "../parts/Time";
 import { lag, presence, problemsOf, versionOf, type Presence } from "../text";
 import { href } from "../view";
 import { useConnections, type Live } from "../watch";
 
-const pageSize = 1000;
 // So few have room for their names, and so many are small.
 const few = 40;
 const many = 400;
@@ -41,7 +41,7 @@ interface Turn {
 }
 
 function Totals({ global, turn }: { global: boolean; turn: number }) {
-  const insight = useAnswer("insight", (signal) => answered(api.GET("/global-insight", { signal })));
+  const insight = useQuestion(ask.insight);
   useAgain(insight, turn);
   const d = insight.data;
   return (
@@ -84,18 +84,24 @@ interface Subject {
   is: Presence;
 }
 
-const byName = new Intl.Collator();
+// An overview that comes again unchanged is the same subject: nothing of it is drawn again.
+const known = new WeakMap<Schema["Overview"], Subject>();
 
-/** subjectsOf orders overviews by their urgency. */
+function subjectOf(o: Schema["Overview"]): Subject {
+  const old = known.get(o);
+  if (old !== undefined) return old;
+  const subject = { o, is: presence(o) };
+  known.set(o, subject);
+  return subject;
+}
+
+/** subjectsOf orders overviews by their urgency, then by name. */
 function subjectsOf(all: Schema["Overview"][]): Subject[] {
-  const subjects = all.map((o) => ({ o, is: presence(o) }));
-  return subjects.sort((a, b) => urgency[a.is.state] - urgency[b.is.state] || byName.compare(a.o.name, b.o.name));
+  return all.map(subjectOf).sort((a, b) => urgency[a.is.state] - urgency[b.is.state] || (a.o.name < b.o.name ? -1 : a.o.name > b.o.name ? 1 : 0));
 }
 
 function OfGlobal({ turn, changed }: Turn) {
-  const zones = useAnswer("zones", (signal) =>
-    answered(api.GET("/zones/_overview", { params: { query: { size: pageSize, brief: "true" } }, signal })),
-  );
+  const zones = useQuestion(ask.zones);
   const live = useConnections("zones", () => {
     zones.again();
     changed();
@@ -109,9 +115,7 @@ function OfGlobal({ turn, changed }: Turn) {
 }
 
 function OfZone({ turn, changed }: Turn) {
-  const proxies = useAnswer("proxies", (signal) =>
-    answered(api.GET("/dataplanes/_overview", { params: { query: { size: pageSize, brief: "true" } }, signal })),
-  );
+  const proxies = useQuestion(ask.proxies);
   const live = useConnections("dataplanes", () => {
     proxies.again();
     changed();
@@ -126,7 +130,7 @@ function OfZone({ turn, changed }: Turn) {
 
 interface Listed {
   title: string;
-  answer: ReturnType<typeof useAnswer<Schema["Overviews"]>>;
+  answer: Answer<Schema["Overviews"]>;
   live: Live;
   none: string;
 }
@@ -169,13 +173,18 @@ function isWrong({ o, is }: Subject): boolean {
 /** Tiles are drawn again only when there is another answer: there may be a thousand. */
 const Tiles = memo(function Tiles({ items, title }: { items: Subject[]; title: string }) {
   return (
-    <ul className={items.length > many ? "tiles small" : items.length > few ? "tiles" : "tiles named"} aria-label={`${title} by state`}>
-      {items.map(({ o, is }) => (
-        <li key={o.kri ?? o.name} className={`tile ${is.state}`} title={tip(o, is)}>
-          <Link to={about(o)} name={`${o.name}: ${stateText(is)}`}>{items.length <= few && o.name}</Link>
-        </li>
-      ))}
+    <ul className={items.length > many ? "tiles small" : items.length > few ? "tiles" : "tiles named"} aria-label={`${title} by state`} onClick={followWithin}>
+      {items.map((subject) => <Tile key={subject.o.kri ?? subject.o.name} subject={subject} named={items.length <= few} />)}
     </ul>
+  );
+});
+
+/** Tile is drawn again only when something of its subject has changed. */
+const Tile = memo(function Tile({ subject: { o, is }, named }: { subject: Subject; named: boolean }) {
+  return (
+    <li className={`tile ${is.state}`} title={tip(o, is)}>
+      <a href={about(o)} aria-label={`${o.name}: ${stateText(is)}`}>{named && o.name}</a>
+    </li>
   );
 });
 

@@ -1,10 +1,11 @@
 import { answered, api, type Resource as Shown, type Schema } from "../api";
-import { useAnswer } from "../ask";
+import { useAnswer, useQuestion } from "../ask";
 import { AsOf } from "../parts/AsOf";
 import { Concerned } from "../parts/Concerned";
 import { History } from "../parts/History";
 import { Link } from "../parts/Link";
 import { Rollout } from "../parts/Rollout";
+import { resourceTypes } from "../questions";
 import { source } from "../text";
 import { href } from "../view";
 import { useChanges } from "../watch";
@@ -12,7 +13,7 @@ import { useChanges } from "../watch";
 /** Resource shows one resource: what it says, how it stands, how far it has come, and who changed it. */
 export function Resource({ kri }: { kri: string }) {
   const found = useAnswer(`kri ${kri}`, (signal) => answered(api.GET("/_kri/{kri}", { params: { path: { kri } }, signal })));
-  const types = useAnswer("types", (signal) => answered(api.GET("/_resources", { signal })));
+  const types = useQuestion(resourceTypes);
   const r = found.data as Shown | undefined;
   const plural = types.data?.resources.find((t) => t.name === r?.type)?.path ?? "";
   const live = useChanges(plural, found.again);

@@ -1,11 +1,12 @@
 import { Input, Label, SearchField } from "react-aria-components";
 import { answered, api, type Resource, type Schema } from "../api";
-import { useAnswer } from "../ask";
+import { useAnswer, useQuestion } from "../ask";
 import { AsOf } from "../parts/AsOf";
 import { Failure } from "../parts/Failure";
 import { LeftOut } from "../parts/LeftOut";
 import { KRI } from "../parts/Link";
 import { Time } from "../parts/Time";
+import { resourceTypes } from "../questions";
 import { date } from "../text";
 import { go, href } from "../view";
 import { useChanges } from "../watch";
@@ -14,7 +15,7 @@ const pageSize = 50;
 
 /** Resources lists one type; the server selects and pages. */
 export function Resources({ query }: { query: URLSearchParams }) {
-  const types = useAnswer("types", (signal) => answered(api.GET("/_resources", { signal })));
+  const types = useQuestion(resourceTypes);
   const plural = query.get("type") ?? "meshtrafficpermissions";
   const all = types.data?.resources ?? [];
   const type = all.find((t) => t.path === plural);

@@ -4,6 +4,9 @@ import { amend } from "../view";
 
 const side = 28;
 
+// What could be seen of the last matrix: the next one probably has the same frame, and is drawn once.
+let before = { height: 0, width: 0 };
+
 interface Place {
   row: number;
   column: number;
@@ -23,7 +26,7 @@ interface Props {
  */
 export const Matrix = memo(function Matrix({ a, only, row, column }: Props) {
   const frame = useRef<HTMLDivElement>(null);
-  const [seen, setSeen] = useState({ top: 0, left: 0, height: 0, width: 0 });
+  const [seen, setSeen] = useState({ top: 0, left: 0, ...before });
   const [cursor, setCursor] = useState<Place>({ row: Math.max(0, row), column: Math.max(0, column) });
   const moved = useRef(false);
   const cells = useMemo(() => a.services.map((s) => new Map(s.cells.map((c) => [c.caller, c]))), [a]);
@@ -33,6 +36,7 @@ export const Matrix = memo(function Matrix({ a, only, row, column }: Props) {
     if (at === null) return;
     const measure = () => {
       const now = { top: at.scrollTop, left: at.scrollLeft, height: at.clientHeight, width: at.clientWidth };
+      before = { height: now.height, width: now.width };
       setSeen((old) => (now.top === old.top && now.left === old.left && now.height === old.height && now.width === old.width ? old : now));
     };
     measure();

@@ -1,7 +1,8 @@
 import { useEffect, useState } from "react";
 import { Button } from "react-aria-components";
 import { answered, api, Refusal, type Schema } from "../api";
-import { useAgain, useAnswer, useLate } from "../ask";
+import { useAgain, useAnswer, useLate, useQuestion } from "../ask";
+import { resourceTypes } from "../questions";
 import { date } from "../text";
 import { href } from "../view";
 import { seen, sleep, useFollowed, whileSeen } from "../watch";
@@ -25,7 +26,7 @@ export function Recent({ turn }: { turn: number }) {
   const { entries, refusal } = useLog();
   const late = useLate();
   const [whole, setWhole] = useState(false);
-  const types = useAnswer("types", (signal) => answered(api.GET("/_resources", { signal })));
+  const types = useQuestion(resourceTypes);
   const policies = new Set((types.data?.resources ?? []).filter((t) => t.policy !== undefined).map((t) => t.name));
   const changes = latest(entries ?? []).filter((c) => policies.has(c.what.type));
   return (
