@@ -339,6 +339,11 @@ bench: $(envoy_ready) ## measure whole servers and the packages, write docs/perf
 	$(GO) build -o bin/bench ./test/bench
 	bin/bench $(if $(filter quick,$(BENCH)),-quick,-write docs/performance.md)
 
+.PHONY: bench-large
+bench-large: $(envoy_ready) ## measure ten thousand zones, ten thousand proxies, a hundred thousand policies, and five thousand zones that lose their global (many minutes)
+	$(GO) build -o bin/bench ./test/bench
+	bin/bench -large -write docs/performance.md
+
 # The hour: PAGE_OPEN=60m make bench-page. A look: BENCH=quick STEPS=views,matrices make bench-page.
 PAGE_OPEN ?=
 STEPS     ?=

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -20,10 +21,12 @@ import (
 var errMissed = errors.New("figures miss their goals")
 
 // parts are the values of -only.
-var parts = []string{"rounds", "global", "zone", "large", "replicas", "thin", "storm", "strangers", "growth", "packages", "types", "page"}
+var parts = []string{"rounds", "global", "zone", "large", "replicas", "thin", "enforced", "storm", "strangers", "growth",
+	"packages", "types", "page", "many", "crowded", "failover"}
 
 type options struct {
 	quick, floor, packages, permissions bool
+	large                               bool
 	document, bin, only, strangers      string
 	policyType, steps                   string
 	idlers                              float64
@@ -34,12 +37,13 @@ type options struct {
 func main() {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "one short round, without the largest sizes and the growth")
+	flag.BoolVar(&o.large, "large", false, "the largest sizes only: what make bench leaves out, and those sizes of it that it shares")
 	flag.StringVar(&o.document, "write", "", "`file` whose tables are written anew")
 	flag.StringVar(&o.bin, "bin", "", "`folder` of the programs; built when empty")
-	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds or its halves global and zone, large, replicas, thin, storm, strangers, growth, "+
-		"packages, types, or page, which only this measures")
+	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds or its halves global and zone, large, replicas, thin, enforced, storm, strangers, "+
+		"growth, packages, types, many, crowded or failover, or page, which only this measures")
 	flag.StringVar(&o.policyType, "type", "", "of the types of policies, measure one `type` only, such as MeshTLS")
-	flag.IntVar(&o.zones, "zones", stormZones, "`number` of zones of a storm")
+	flag.IntVar(&o.zones, "zones", 0, "`number` of zones of a storm or a failover; 10000 and 5000 when 0")
 	flag.BoolVar(&o.packages, "packages", true, "run the packages' benchmarks too")
 	flag.BoolVar(&o.permissions, "permissions", false, "measure only what permissions cost in Envoy")
 	flag.DurationVar(&o.soak, "soak", 0, "instead: load a mesh for so long, and fail when something grows")
@@ -139,7 +143,11 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		{p.large, "large", "large global", func() (*table, error) { return b.measureLarge(ctx) }},
 		{p.replicas, "replicas", "replicas", func() (*table, error) { return b.measureReplicas(ctx) }},
 		{p.thin, "thin", "thin links", func() (*table, error) { return b.measureThin(ctx, p) }},
-		{p.storm, "storm", "a storm of zones", func() (*table, error) { return b.measureStorm(ctx, o.zones) }},
+		{p.enforced, "enforced", "enforced by an Envoy", func() (*table, error) { return b.measureEnforced(ctx) }},
+		{p.many, "many", "many policies", func() (*table, error) { return b.measureMany(ctx, p) }},
+		{p.crowded, "crowded", "a large zone", func() (*table, error) { return b.measureCrowded(ctx, p) }},
+		{p.failover, "failover", "many zones lose their global", func() (*table, error) { return b.measureFailover(ctx, cmp.Or(o.zones, failoverZones)) }},
+		{p.storm, "storm", "a storm of zones", func() (*table, error) { return b.measureStorm(ctx, cmp.Or(o.zones, stormZones)) }},
 		{p.page && o.open == 0, "page", "the page", func() (*table, error) { return b.measurePage(ctx, pageOf(o)) }},
 		{p.page && o.open > 0, "open", "open pages", func() (*table, error) { return b.measurePage(ctx, pageOf(o)) }},
 		{p.strangers > 0, "strangers", "strangers", func() (*table, error) { return b.measureStrangers(ctx, p) }},
@@ -155,10 +163,14 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		}
 	}
 	if p.growth {
-		if rows, err := b.growth(ctx); err != nil {
+		name := "growth"
+		if o.large {
+			name = "growth-large"
+		}
+		if rows, err := b.growth(ctx, p.rows); err != nil {
 			b.failed("growth", err)
 		} else {
-			sections["growth"] = rows
+			sections[name] = rows
 		}
 	}
 	if o.packages {
@@ -169,7 +181,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			sections["packages"] = rows
 		}
 	}
-	if o.only == "" {
+	if o.only == "" && !o.large {
 		b.say("permissions in Envoy")
 		if permissions, err := b.measurePermissions(ctx, p); err != nil {
 			b.failed("permissions in Envoy", err)
@@ -177,8 +189,8 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["permissions"] = append(all, permissions), permissions.String()
 		}
 	}
-	for _, name := range []string{"conditions", "figures", "types", "large", "replicas", "thin", "storm", "strangers", "growth", "permissions",
-		"packages", "page", "open"} {
+	for _, name := range []string{"conditions", "figures", "types", "large", "replicas", "thin", "enforced", "many", "crowded", "failover", "storm",
+		"strangers", "growth", "growth-large", "permissions", "packages", "page", "open"} {
 		fmt.Println(sections[name])
 	}
 	if o.document != "" {
@@ -195,10 +207,14 @@ func (b *bench) measure(ctx context.Context, o options) error {
 // planOf returns the plan of the options, and leaves out of them what -only leaves out.
 func planOf(o *options) plan {
 	p := fullPlan()
-	if o.quick {
+	switch {
+	case o.large:
+		p, o.packages = largePlan(), false
+	case o.quick:
 		p = quickPlan()
 	}
 	if o.only != "" {
+		p.many, p.crowded, p.failover, p.enforced = o.only == "many", o.only == "crowded", o.only == "failover", o.only == "enforced"
 		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth",
 			o.only == "packages"
 		p.thin, p.storm, p.page = o.only == "thin", o.only == "storm", o.only == "page"

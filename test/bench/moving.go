@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -18,14 +20,17 @@ type movingZones struct {
 	*crowd
 	marks     *marks
 	addresses []string
-	synced    []atomic.Int64 // policies that a zone has
-	settled   []atomic.Bool  // whether a zone has a session in which the counted type was answered
+	// proofs are what each zone proves itself by, if anything.
+	proofs  []credentials.TransportCredentials
+	synced  []atomic.Int64 // policies that a zone has
+	settled []atomic.Bool  // whether a zone has a session in which the counted type was answered
 	// sessions counts started sessions, received counts resources of the counted type, for all zones.
 	sessions, received atomic.Int64
 }
 
-func moveZones(ctx context.Context, addresses []string, n int, m *marks) *movingZones {
-	z := &movingZones{marks: m, addresses: addresses, synced: make([]atomic.Int64, n), settled: make([]atomic.Bool, n)}
+func moveZones(ctx context.Context, addresses []string, n int, m *marks,
+	proofs []credentials.TransportCredentials) *movingZones {
+	z := &movingZones{marks: m, addresses: addresses, proofs: proofs, synced: make([]atomic.Int64, n), settled: make([]atomic.Bool, n)}
 	z.crowd = newCrowd(ctx, "zone", n, z.stay)
 	return z
 }
@@ -48,12 +53,16 @@ func (z *movingZones) stay(ctx context.Context, i int) error {
 
 // run runs one session. have holds the zone's resources of the counted type, by name.
 func (z *movingZones) run(ctx context.Context, address string, i int, have map[string]string) error {
-	conn, err := dial(address)
+	proof := insecure.NewCredentials()
+	if z.proofs != nil {
+		proof = z.proofs[i]
+	}
+	conn, err := dialBy(address, proof)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	name := fmt.Sprintf("bench-%d", i)
+	name := zoneName(i)
 	ctx = metadata.AppendToOutgoingContext(ctx, "client-id", name, "kds-version", "v3", "features", "hash-suffix",
 		"features", "causeway-parts", "features", "causeway-resume")
 	stream, err := conn.NewStream(ctx, &streamDesc, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
@@ -101,7 +110,8 @@ const resourceVersion, resourceName = 1, 3
 func noteVersions(frame []byte, have map[string]string) {
 	eachField(frame, func(n protowire.Number, v []byte) {
 		if n == responseResources {
-			have[string(field(v, resourceName))] = string(field(v, resourceVersion))
+			// All zones have the same.
+			have[unique.Make(string(field(v, resourceName))).Value()] = unique.Make(string(field(v, resourceVersion))).Value()
 		}
 	})
 }

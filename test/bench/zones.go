@@ -15,6 +15,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -130,8 +131,12 @@ func (z *zones) waitSynced(within time.Duration, policies int) error {
 var streamDesc = grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 
 func dial(address string) (*grpc.ClientConn, error) {
+	return dialBy(address, insecure.NewCredentials())
+}
+
+func dialBy(address string, proof credentials.TransportCredentials) (*grpc.ClientConn, error) {
 	const largest = 1 << 30
-	return grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	return grpc.NewClient(address, grpc.WithTransportCredentials(proof),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest), grpc.ForceCodecV2(frames{})))
 }
 
@@ -141,7 +146,7 @@ func (z *zones) run(ctx context.Context, kds string, i int) error {
 		return err
 	}
 	defer conn.Close()
-	name := fmt.Sprintf("bench-%d", i)
+	name := zoneName(i)
 	ctx = metadata.AppendToOutgoingContext(ctx, "client-id", name, "kds-version", "v3", "features", "hash-suffix")
 	stream, err := conn.NewStream(ctx, &streamDesc, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
 	if err != nil {
