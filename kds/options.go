@@ -20,7 +20,9 @@ const (
 	// DefaultMaxMessageSize is the size at which messages are split, in bytes.
 	DefaultMaxMessageSize = 1 << 20
 
-	pingInterval = 15 * time.Second
+	// pingInterval is the interval of a zone's pings. The global waits a little longer before it pings a silent zone itself, so
+	// that it never does while the zone's pings arrive.
+	pingInterval, globalPingInterval = 15 * time.Second, 20 * time.Second
 	// shortestPings allows for a peer's clock: one that pings every 15 s must never be disconnected.
 	shortestPings = 10 * time.Second
 	// maxStreams bounds the concurrent calls of a connection: a zone needs a handful.
@@ -41,7 +43,7 @@ const (
 // ServerOptions returns the options of a gRPC server that serves KDS, except its credentials.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: globalPingInterval, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: shortestPings, PermitWithoutStream: true}),
 		grpc.MaxRecvMsgSize(MaxMessageSize),
 		grpc.MaxSendMsgSize(MaxMessageSize),

@@ -9,6 +9,9 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
+// fillTime is how long a Dataplane and its policy may take to be written before a measurement.
+const fillTime = 20 * time.Millisecond
+
 // zoneLoad is the load on a zone.
 type zoneLoad struct {
 	proxies, policies int
@@ -36,7 +39,7 @@ type proxyChange struct {
 
 // measureZone runs one load against a fresh zone without a global.
 func (b *bench) measureZone(ctx context.Context, load zoneLoad) (zoneResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(load.proxies)*fillTime)
 	defer cancel()
 	var r zoneResult
 	b.started++
