@@ -134,8 +134,8 @@ func BenchmarkWriteOfAPolicy(b *testing.B) {
 
 // allocationsOfAWrite are the most allocations of a change of each policy, from the HTTP API to the store's file and the
 // audit log: a document is parsed once, and what nothing has changed in is not read for it.
-var allocationsOfAWrite = map[resources.Type]float64{resources.TypeMeshHTTPRoute: 1150, resources.TypeMeshTimeout: 880,
-	resources.TypeMeshRateLimit: 900, resources.TypeMeshAccessLog: 910}
+var allocationsOfAWrite = map[resources.Type]float64{resources.TypeMeshHTTPRoute: 850, resources.TypeMeshTimeout: 580,
+	resources.TypeMeshRateLimit: 610, resources.TypeMeshAccessLog: 620}
 
 func TestAWriteOfAPolicyAllocatesLittle(t *testing.T) { // it counts allocations, so it runs alone
 	w := newWriter(t, 20)

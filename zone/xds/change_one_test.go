@@ -28,11 +28,11 @@ func (c *changeOfOne) proxy() *proxy { return c.stream.s.proxy }
 // allocationsOfOne are the most allocations of a change of each type for one proxy, from the store to the response. A
 // change of one half of a policy, or of one type, leaves what depends on the others. The race detector adds up to four.
 var allocationsOfOne = map[string]float64{
-	"MeshTimeout in to": 970, "MeshRetry in to": 950, "MeshCircuitBreaker in to": 950, "MeshHealthCheck in to": 940,
-	"MeshLoadBalancingStrategy in to": 940, "MeshHTTPRoute in to": 970, "MeshAccessLog in to": 760,
-	"MeshTimeout in rules": 760, "MeshCircuitBreaker in rules": 570, "MeshRateLimit in rules": 820,
-	"MeshFaultInjection in rules": 715, "MeshAccessLog in rules": 740, "MeshTLS in rules": 575,
-	"MeshTrace in default": 640, "MeshMetric in default": 585, "MeshProxyPatch in default": 785,
+	"MeshTimeout in to": 735, "MeshRetry in to": 680, "MeshCircuitBreaker in to": 720, "MeshHealthCheck in to": 742,
+	"MeshLoadBalancingStrategy in to": 750, "MeshHTTPRoute in to": 697, "MeshAccessLog in to": 518,
+	"MeshTimeout in rules": 512, "MeshCircuitBreaker in rules": 335, "MeshRateLimit in rules": 611,
+	"MeshFaultInjection in rules": 519, "MeshAccessLog in rules": 502, "MeshTLS in rules": 362,
+	"MeshTrace in default": 420, "MeshMetric in default": 386, "MeshProxyPatch in default": 590,
 }
 
 func TestAChangeOfOneAllocatesLittle(t *testing.T) { // it counts allocations, so it runs alone
@@ -139,6 +139,24 @@ func TestAPlanKeepsWhatOtherTypesSay(t *testing.T) {
 	plan := p.state.Load().sending.plan
 	if one.change(t, confOf(t, resources.TypeMeshTrace, "default"), 2) == 0 || p.state.Load().sending.plan != plan {
 		t.Error("MeshTrace: sent nothing, or has another plan")
+	}
+}
+
+// TestAPlanKeepsTheClustersOfOthers: a change that concerns no cluster builds none, and one for a service its cluster.
+func TestAPlanKeepsTheClustersOfOthers(t *testing.T) {
+	t.Parallel()
+	one := newChangeOfOne(t, 3)
+	p := one.proxy()
+	for typ, want := range map[resources.Type]int{resources.TypeMeshHTTPRoute: 0, resources.TypeMeshRetry: 0, resources.TypeMeshTimeout: 1,
+		resources.TypeMeshCircuitBreaker: 1, resources.TypeMeshHealthCheck: 1, resources.TypeMeshLoadBalancingStrategy: 1} {
+		before := p.state.Load().sending.plan
+		if one.change(t, confOf(t, typ, "to"), 2) == 0 || p.state.Load().sending.plan == before {
+			t.Errorf("%s: nothing was sent, or it has the same plan", typ)
+		}
+		now := p.state.Load().sending.plan
+		if got := newIn(before.configs, now.configs); got != want || len(now.configs) != 1 {
+			t.Errorf("%s: %d of %d clusters were built, want %d of 1", typ, got, len(now.configs), want)
+		}
 	}
 }
 

@@ -25,7 +25,6 @@ func (s *sender) newExternal(b *backend, key *externalKey, client *tlsv3.TlsCert
 		Name:                 b.name,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		ConnectTimeout:       durationpb.New(limits.connect),
-		CircuitBreakers:      thresholds(nil),
 		LoadAssignment:       externalEndpoints(b),
 	}
 	if slices.ContainsFunc(b.external.Endpoints, func(e resources.ExternalEndpoint) bool { return !isIP(e.Address) }) {

@@ -59,34 +59,14 @@ type identified struct {
 }
 
 // cluster builds the cluster of a backend: mutual TLS with the SPIFFE IDs that the service may have, to endpoints that
-// come by EDS.
-func (s *sender) cluster(b *backend) (*clusterPart, error) {
-	limits := s.timeoutsOf(s.timeouts.For(b.key()))
-	c := &clusterv3.Cluster{
-		Name:                 b.name,
-		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
-		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: overADS()},
-		ConnectTimeout:       durationpb.New(limits.connect),
-		CircuitBreakers:      thresholds(nil),
-	}
-	if b.http() {
-		var err error
-		if c.TypedExtensionProtocolOptions, err = httpOptions(b, &limits); err != nil {
-			return nil, err
-		}
-	}
-	if b.prefer != nil || b.egress {
-		c.EdsClusterConfig.ServiceName = b.assignment()
-	}
-	s.breaker(c, b)
-	s.balance(c, b)
-	s.healthCheck(c, b)
-	s.weigh(c, b)
-	packed, err := pack(c)
+// come by EDS. The plan keeps what others share of it.
+func (s *sender) cluster(p *plan, b *backend) (*clusterPart, error) {
+	made, err := s.clusterConfig(b)
 	if err != nil {
 		return nil, err
 	}
-	key := partKey{name: b.name, config: string(packed.Value), asks: asks{sni: b.sni(), trust: b.trust(), alpn: b.alpn(),
+	p.configs = append(p.configs, made)
+	key := partKey{name: b.name, config: made.config, asks: asks{sni: b.sni(), trust: b.trust(), alpn: b.alpn(),
 		hashed: b.spelling(s.target.match.Zone), others: strings.Join(b.serverNames(), "\n")}}
 	return s.target.shared.parts.put(key, &clusterPart{key}), nil
 }

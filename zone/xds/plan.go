@@ -21,6 +21,8 @@ type plan struct {
 	// found holds the outbounds, clusters the parts of the clusters to services of the mesh.
 	found    []*destined
 	clusters []*clusterPart
+	// configs holds what those are built from, which other plans share.
+	configs []*clusterConfig
 	// external holds the clusters of services outside the mesh, which other plans share.
 	external []*externalCluster
 	// doors holds what the listeners of an egress lead to.
@@ -220,7 +222,7 @@ func (s *sender) makeCluster(p *plan, b *backend) error {
 	default:
 		b.prefer = s.prefers(b)
 	}
-	part, err := s.cluster(b)
+	part, err := s.cluster(p, b)
 	p.clusters = append(p.clusters, part)
 	return err
 }

@@ -7,11 +7,13 @@ import (
 // shared holds what proxies have in common. An entry depends only on its key.
 type shared struct {
 	alike alike
-	// For outgoing traffic: plan.go, logging.go, outbound_cluster.go, external_shared.go, outbound_listener.go, named.go.
+	// For outgoing traffic: plan.go, logging.go, outbound_cluster.go, cluster_config.go, external_shared.go,
+	// outbound_listener.go, named.go.
 	plans     table[planKey, plan]
 	rules     table[rulesKey, matching.ToRules]
 	logs      table[logsKey, logRules]
 	parts     table[partKey, clusterPart]
+	configs   table[clusterKey, clusterConfig]
 	sockets   table[socketKey, stencil]
 	external  table[externalKey, externalCluster]
 	outbounds table[listenedKey, listened]
