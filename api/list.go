@@ -27,16 +27,19 @@ type selection struct {
 	// tags and gateway select Dataplanes. gateway is "" or one of gatewayKinds.
 	tags    map[string]string
 	gateway string
-	// overviews means that who is connected is shown, too. liveFrom is the server's.
+	// overviews means that who is connected is shown, too, as insights has it. liveFrom is the server's.
 	overviews bool
+	insights  view
 	liveFrom  uint64
 	// problems is nil for a list that is not narrowed to proxies with problems.
 	problems *withProblems
 }
 
-// revision returns the revision of what a list shows, as JSON, for the next watch.
+// revision returns the revision of what a list shows, as JSON, for the next watch. The insights of overviews are read before
+// their resources: what changes between is reported once more.
 func (l *selection) revision(v view) string {
 	if l.overviews {
+		v = l.insights
 		return strconv.Quote(progress{stored: v.stored.Revision(), live: l.liveFrom + v.live.Revision()}.String())
 	}
 	return strconv.FormatUint(v.stored.Revision(), 10)

@@ -35,8 +35,8 @@ func (s *Server) overviews(t resources.Type) HandlerFunc {
 		if err != nil {
 			return err
 		}
-		l.overviews, l.liveFrom = true, s.liveFrom
 		v, reader, encode := s.view(), s.Reader(r), s.appendOverview
+		l.overviews, l.insights, l.liveFrom = true, v, s.liveFrom
 		if problems {
 			l.problems = &withProblems{view: v, reader: reader, insights: v.insightsOf(t)}
 		}

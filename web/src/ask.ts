@@ -20,22 +20,28 @@ export interface Question<T> {
 
 const kept = new Kept(32);
 
-// What was asked before its view was there, by name.
-const begun = new Map<string, Promise<{ data: unknown; at: Date }>>();
+// What was asked before its view was there, by name, and when.
+const begun = new Map<string, { asked: Promise<{ data: unknown; at: Date }>; since: number }>();
+// A view that comes later than this, in ms, asks itself.
+const early = 5000;
 
 /** begin asks before there is a view that asks. That view takes the answer, or the refusal. */
 export function begin<T>({ name, ask }: Question<T>): Promise<T> {
   const asked = ask(new AbortController().signal).then((data) => ({ data, at: new Date() }));
-  begun.set(name, asked);
-  asked.then(({ data, at }) => { if (begun.get(name) === asked) kept.keep(name, "", data, at); }, () => undefined);
-  return asked.then(({ data }) => data);
+  begun.set(name, { asked, since: Date.now() });
+  const answer = asked.then(({ data, at }) => {
+    if (begun.get(name)?.asked === asked) kept.keep(name, "", data, at);
+    return data;
+  });
+  answer.catch(() => undefined); // the view says why
+  return answer;
 }
 
-/** taken returns what was begun, once. */
-function taken<T>(name: string): Promise<{ data: T; at: Date }> | undefined {
-  const asked = begun.get(name);
+/** taken returns what was begun just now, once. */
+export function taken<T>(name: string): Promise<{ data: T; at: Date }> | undefined {
+  const one = begun.get(name);
   begun.delete(name);
-  return asked as Promise<{ data: T; at: Date }> | undefined;
+  return one === undefined || Date.now() - one.since > early ? undefined : (one.asked as Promise<{ data: T; at: Date }>);
 }
 
 /** forget drops all answers: another person may not read them. */

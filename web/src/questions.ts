@@ -19,7 +19,8 @@ export const insight: Question<Schema["GlobalInsight"]> = {
   ask: (signal) => answered(api.GET("/global-insight", { signal })),
 };
 
-const brief = { size: 1000, brief: "true" } as const;
+// With a revision, from which a view waits for changes: none that follows the answer is missed.
+const brief = { size: 1000, brief: "true", watch: "0" } as const;
 
 export const zones: Question<Schema["Overviews"]> = {
   name: "zones",

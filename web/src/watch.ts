@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { api } from "./api";
+import type { Answer } from "./ask";
 
 // A burst of changes is one question. A server that is away is asked more and more seldom.
 const pause = 200;
@@ -23,16 +24,28 @@ export function useChanges(plural: string, changed: () => void): Live {
   return useWatch(plural, ask, changed, pause);
 }
 
-/** useConnections calls changed when a zone or a proxy has connected, disconnected, answered or changed. A storm of them is a few questions. Nothing watches nothing. */
-export function useConnections(of: "zones" | "dataplanes" | undefined, changed: () => void): Live {
-  const ask: Ask = (watch, signal) => api.GET(`/${of ?? "zones"}/_overview`, { params: { query: { watch, size: 0 } }, signal });
-  return useWatch(of === undefined ? "" : `${of} and who is connected`, ask, changed, 10 * pause);
+/** Since is what a watch needs of the answer that it follows: what it was asked with `watch=0` has its revision. */
+type Since = Answer<{ revision?: string | undefined }>;
+
+/** useConnections calls changed when a zone or a proxy has connected, disconnected, answered or changed after an answer. A storm of them is a few questions. */
+export function useConnections(of: "zones" | "dataplanes", since: Since, changed: () => void): Live {
+  const ask: Ask = (watch, signal) => api.GET(`/${of}/_overview`, { params: { query: { watch, size: 0 } }, signal });
+  const from = useFirst(since);
+  return useWatch(from === undefined ? "" : `${of} and who is connected`, ask, changed, 10 * pause, from);
 }
 
-/** useProblems calls changed when a problem of a proxy anywhere begins, ends or is another one. Without enabled it watches nothing. */
-export function useProblems(enabled: boolean, changed: () => void): Live {
+/** useProblems calls changed when a problem of a proxy anywhere begins, ends or is another one after an answer. Without enabled it watches nothing. */
+export function useProblems(enabled: boolean, since: Since, changed: () => void): Live {
   const ask: Ask = (watch, signal) => api.GET("/dataplanes/_overview", { params: { query: { watch, size: 0, problems: "true" } }, signal });
-  return useWatch(enabled ? "problems of proxies" : "", ask, changed, 10 * pause);
+  const from = useFirst(since);
+  return useWatch(!enabled || from === undefined ? "" : "problems of proxies", ask, changed, 10 * pause, from);
+}
+
+/** useFirst returns the revision of the first answer of a view: nothing that changes after it is missed. Of a refusal it is 0. */
+function useFirst({ asking, data }: Since): string | undefined {
+  const first = useRef<string>(undefined);
+  if (first.current === undefined && !asking) first.current = data?.revision ?? "0";
+  return first.current;
 }
 
 /** useSync calls changed when anything of the sync of a zone with its global has changed. Without a name it is the asked zone's own. */
@@ -41,18 +54,21 @@ export function useSync(name: string | undefined, changed: () => void): Live {
   return useWatch(`sync ${name ?? ""}`, ask, changed, 10 * pause);
 }
 
-function useWatch(key: string, ask: Ask, changed: () => void, rest: number): Live {
+/** useWatch follows what a key names, if it is not empty, from a revision on. */
+function useWatch(key: string, ask: Ask, changed: () => void, rest: number, from = "0"): Live {
   const [state, setState] = useState<Live>({ live: false });
   const tell = useRef(changed);
   tell.current = changed;
   // Where the view learns what to watch after it has asked, a change may have come between.
   const late = useRef(key === "");
+  const begin = useRef(from);
+  begin.current = from;
 
   useEffect(() => {
     if (key === "") return;
     const control = new AbortController();
     const say = (now: Live) => setState((old) => (old.live === now.live && old.why === now.why ? old : now));
-    void follow(ask, rest, control.signal, () => tell.current(), say, late.current);
+    void follow(ask, rest, control.signal, () => tell.current(), say, begin.current, late.current);
     return () => control.abort();
     // The key stands for everything that ask reads.
     // eslint-disable-next-line react-hooks/exhaustive-deps
@@ -61,10 +77,10 @@ function useWatch(key: string, ask: Ask, changed: () => void, rest: number): Liv
   return state;
 }
 
-/** follow tells of each change after the first revision, and of that revision if it comes late. */
-async function follow(ask: Ask, rest: number, signal: AbortSignal, changed: () => void, say: (l: Live) => void, late: boolean) {
-  let revision = "0";
+/** follow tells of each change after a revision. From 0 it is the first one, of which it tells if that comes late. */
+async function follow(ask: Ask, rest: number, signal: AbortSignal, changed: () => void, say: (l: Live) => void, revision: string, late: boolean) {
   let wait = 1000;
+  if (revision !== "0") say({ live: true }); // the server gave it to wait from
   while (!signal.aborted) {
     await seen(signal);
     const shown = whileSeen(signal);

@@ -62,7 +62,7 @@ test("a page in which nobody is signed in asks nothing of the mesh, and then eac
   expect([...new Set(asked)].sort()).toEqual(["/", "/who-am-i"]);
   await signIn(page, admin);
   await expect(page.locator(".totals")).toContainText("zones online");
-  for (const path of ["/global-insight", "/zones/_overview?size=1000&brief=true", "/_resources"]) expect(asked.filter((one) => one === path), path).toHaveLength(1);
+  for (const path of ["/global-insight", "/zones/_overview?size=1000&brief=true&watch=0", "/_resources"]) expect(asked.filter((one) => one === path), path).toHaveLength(1);
 });
 
 test("who signs in changes what the roles allow, and is told what is missing for the rest", async ({ page }) => {

@@ -62,6 +62,26 @@ test("a zone that goes away is shown as away, since when, and comes back, in a p
   await expect(messages, "what it acknowledges is counted as it comes").not.toHaveText(before ?? "");
 });
 
+test("a zone that comes after the overview has its answer, and before it waits for changes, is shown", async ({ page }) => {
+  let release = () => {};
+  const released = new Promise<void>((done) => (release = done));
+  const waits = (url: URL) => url.pathname === "/zones/_overview" && url.searchParams.get("size") === "0";
+  await page.route(waits, async (route) => {
+    await released;
+    await route.continue();
+  });
+  await page.goto(`${global.url}/ui/`);
+  const tiles = page.getByRole("list", { name: "Zones by state" }).getByRole("listitem");
+  await expect(tiles).toHaveCount(1);
+  await ask(global, "PUT", "/zones/late", { type: "Zone", name: "late" });
+  release();
+  await expect(tiles).toHaveCount(2);
+  await expect(page.locator(".totals"), "the totals follow, too").toContainText("1 of 2");
+  await ask(global, "DELETE", "/zones/late");
+  await expect(tiles).toHaveCount(1);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
 test("a change is shown while it is rolled out, to a zone that does not move, and when it is everywhere, in a page that nobody touches", async ({ page }) => {
   test.setTimeout(120_000);
   await page.clock.install();

@@ -102,7 +102,7 @@ function subjectsOf(all: Schema["Overview"][]): Subject[] {
 
 function OfGlobal({ turn, changed }: Turn) {
   const zones = useQuestion(ask.zones);
-  const live = useConnections("zones", () => {
+  const live = useConnections("zones", zones, () => {
     zones.again();
     changed();
   });
@@ -116,7 +116,7 @@ function OfGlobal({ turn, changed }: Turn) {
 
 function OfZone({ turn, changed }: Turn) {
   const proxies = useQuestion(ask.proxies);
-  const live = useConnections("dataplanes", () => {
+  const live = useConnections("dataplanes", proxies, () => {
     proxies.again();
     changed();
   });
@@ -137,7 +137,8 @@ interface Listed {
 
 /** Columns shows zones or proxies beside what is above all, and below both those that need a look. */
 function Columns({ title, answer, live, none, children }: Listed & { children: ReactNode }) {
-  const items = useMemo(() => subjectsOf(answer.data?.items ?? []), [answer.data]);
+  const all = answer.data?.items;
+  const items = useMemo(() => subjectsOf(all ?? []), [all]);
   const wrong = useMemo(() => items.filter(isWrong), [items]);
   return (
     <>

@@ -27,7 +27,7 @@ const shown = 5;
 export function Findings({ global, turn, proxies }: { global: boolean; turn: number; proxies?: Schema["Overviews"] | undefined }) {
   const found = useAnswer(`findings ${global}`, (signal) => (global ? ofGlobal(signal) : ofZone(signal)));
   useAgain(found, turn);
-  useProblems(global, found.again);
+  useProblems(global, found, found.again);
   const late = useLate();
   const others = useOthers(found.data?.zones ?? 0);
   // A zone's findings are those of its proxies, too.
@@ -93,6 +93,8 @@ interface Found {
   unchecked: string[];
   /** zones is how many zones there are. */
   zones: number;
+  /** revision is that of the proxies with problems. */
+  revision?: string;
 }
 
 function nothing(): Found {
@@ -114,9 +116,10 @@ async function ofGlobal(signal: AbortSignal): Promise<Found> {
   const found = nothing();
   const [replicas, proxies] = await Promise.all([
     tried(answered(api.GET("/_replicas", { signal })), "Replicas", found),
-    tried(answered(api.GET("/dataplanes/_overview", { params: { query: { problems: "true", brief: "true", size: most } }, signal })), "Proxies", found),
+    tried(answered(api.GET("/dataplanes/_overview", { params: { query: { problems: "true", brief: "true", size: most, watch: "0" } }, signal })), "Proxies", found),
     zonesFrom(0, found, signal),
   ]);
+  found.revision = proxies?.revision;
   found.all.push(...(proxies?.items ?? []).flatMap(ofProxy));
   if (proxies !== undefined) found.unchecked.push(...unseen(proxies, true));
   if (proxies !== undefined && proxies.total > proxies.items.length) found.all.push({ about: "Proxies", what: `${proxies.total - proxies.items.length} more have a problem.`, todo: "Look at the page of each zone." });
