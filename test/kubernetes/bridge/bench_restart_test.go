@@ -62,7 +62,8 @@ func BenchmarkKubernetesRestart(b *testing.B) {
 		}
 		return err
 	})
-	goal(b, "ready-s", time.Since(began).Seconds(), 10)
+	goal(b, "5,000 policies and 2,000 Services: from the zone's start until it is ready and has what changed while it was away", "s",
+		time.Since(began).Seconds(), 10)
 	w.told(manyPolicies - 1)
 
 	before, err := cluster.UsageOf(z.PID())
@@ -70,17 +71,8 @@ func BenchmarkKubernetesRestart(b *testing.B) {
 	time.Sleep(idleTime) // nothing is waited for: it is what is measured
 	after, err := cluster.UsageOf(z.PID())
 	must(b, err)
-	goal(b, "MiB", float64(max(before.Resident, after.Resident))/(1<<20), 300)
-	goal(b, "idle-cores", (after.CPU-before.CPU).Seconds()/idleTime.Seconds(), 0.01)
-}
-
-// goal reports a figure, and fails if it is above what it may be at most.
-func goal(b *testing.B, name string, figure, most float64) {
-	b.Helper()
-	b.ReportMetric(figure, name)
-	if figure > most {
-		b.Errorf("%s is %.4g, at most %.4g", name, figure, most)
-	}
+	goal(b, "its memory then", "MiB", float64(max(before.Resident, after.Resident))/(1<<20), 300)
+	goal(b, "what it computes while nothing happens", "cores", (after.CPU-before.CPU).Seconds()/idleTime.Seconds(), 0.01)
 }
 
 // hasInAll waits until the zone's store has so many permissions, and so many services.

@@ -25,8 +25,21 @@ var (
 		root, bin, dir string
 		once           sync.Once // for build
 		err            error
+		figures        figures // of benchmarks, which run one after another
 	}
 )
+
+// build builds the programs, once.
+func build(t testing.TB) {
+	t.Helper()
+	shared.once.Do(func() {
+		if shared.bin = *binFlag; shared.bin == "" {
+			shared.bin = filepath.Join(shared.dir, "bin")
+			shared.err = cluster.Build(context.Background(), shared.bin)
+		}
+	})
+	must(t, shared.err)
+}
 
 func TestMain(m *testing.M) {
 	flag.DurationVar(&patience, "patience", time.Minute, "how long anything that happens by itself may take")
@@ -44,19 +57,11 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(shared.dir)
-	return m.Run()
-}
-
-// build builds the programs, once.
-func build(t testing.TB) {
-	t.Helper()
-	shared.once.Do(func() {
-		if shared.bin = *binFlag; shared.bin == "" {
-			shared.bin = filepath.Join(shared.dir, "bin")
-			shared.err = cluster.Build(context.Background(), shared.bin)
-		}
-	})
-	must(t, shared.err)
+	status := m.Run()
+	if !shared.figures.judge(os.Stdout) {
+		status = 1
+	}
+	return status
 }
 
 // The users of the API server. The zone's own is that of its service account in a cluster.
@@ -80,6 +85,7 @@ type world struct {
 	apiPort, etcdPort int
 	hookPort          int
 	etcd, api         *cluster.Process
+	apiFlags          []string // more of the API server's
 }
 
 func newWorld(t testing.TB) *world {
@@ -92,11 +98,18 @@ func newWorld(t testing.TB) *world {
 func newWorldOf(t testing.TB, bin string) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
+	w.begin(bin)
+	return w
+}
+
+// begin starts the API server, with the definitions, namespaces and rights that all tests use.
+func (w *world) begin(bin string) {
+	w.t.Helper()
 	var err error
 	w.Cluster, err = cluster.New(cluster.Config{Bin: bin, Envoy: os.Getenv("ENVOY"), Dir: w.dir})
-	must(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
+	must(w.t, err)
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
 			w.Tails(os.Stderr, 15)
 		}
 		for _, p := range []*cluster.Process{w.api, w.etcd} {
@@ -104,23 +117,22 @@ func newWorldOf(t testing.TB, bin string) *world {
 				p.Kill() // etcd calls every other end an error
 			}
 		}
-		must(t, w.Close())
+		must(w.t, w.Close())
 	})
 	for _, port := range []*int{&w.apiPort, &w.etcdPort, &w.hookPort} {
 		*port, err = porttest.Free()
-		must(t, err)
+		must(w.t, err)
 	}
 	w.startAPIServer()
 	definitions := filepath.Join(shared.root, "deploy", "crds")
 	_, err = os.ReadDir(definitions) // kubectl does, which the go command does not see
-	must(t, err)
+	must(w.t, err)
 	w.kubectl("apply", "--server-side", "-f", definitions)
 	w.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 	for _, namespace := range []string{systemName, "backend-ns", "frontend-ns"} {
 		w.kubectl("create", "namespace", namespace)
 	}
 	w.apply(rights)
-	return w
 }
 
 // rights let alice do everything to objects, and the zone what a server needs.
@@ -174,12 +186,13 @@ func (w *world) startAPIServer() {
 		"--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer, "--log-level", "error")
 	must(w.t, err)
 	must(w.t, w.etcd.Start())
-	w.api, err = w.Command("kube-apiserver", program("kube-apiserver"), "--etcd-servers", etcd,
+	flags := append([]string{"--etcd-servers", etcd,
 		"--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1", "--secure-port", fmt.Sprint(w.apiPort),
 		"--cert-dir", pki, "--token-auth-file", filepath.Join(pki, "tokens.csv"), "--authorization-mode", "RBAC",
 		"--service-account-key-file", filepath.Join(pki, "accounts.key"), "--service-account-signing-key-file",
 		filepath.Join(pki, "accounts.key"), "--service-account-issuer", "https://127.0.0.1",
-		"--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", "ServiceAccount", "--v", "0")
+		"--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", "ServiceAccount", "--v", "0"}, w.apiFlags...)
+	w.api, err = w.Command("kube-apiserver", program("kube-apiserver"), flags...)
 	must(w.t, err)
 	must(w.t, w.api.Start())
 	w.apiServerReady()
