@@ -8,6 +8,9 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
 // The types that a proxy requests.
@@ -23,14 +26,17 @@ const (
 type ProxyConfig struct {
 	// XDS is the zone's host:port, plaintext.
 	XDS string
-	// Mesh and Dataplane name the Dataplane of the proxy.
-	Mesh, Dataplane string
+	// Mesh and Dataplane name the Dataplane of the proxy. Namespace, if set, is the Dataplane's.
+	Mesh, Namespace, Dataplane string
 	// StateOfTheWorld chooses the older of the two forms of the protocol.
 	StateOfTheWorld bool
 	// Secrets makes the proxy request the secrets that its listeners name.
 	Secrets bool
 	// Refuses is the error with which the proxy rejects every response. Empty for a proxy that accepts all.
 	Refuses string
+	// Pace, if set, is called before the proxy acknowledges a response, and returns when the proxy may. ctx ends with the
+	// stream.
+	Pace func(ctx context.Context)
 	// Deaf makes the proxy read nothing from its socket once it has requested clusters and listeners.
 	Deaf bool
 }
@@ -161,5 +167,9 @@ func (p *Proxy) Close() error {
 
 // node identifies the proxy as an Envoy: other state-of-the-world clients get no filters over ECDS.
 func (p *Proxy) node() *corev3.Node {
-	return &corev3.Node{Id: p.cfg.Mesh + "." + p.cfg.Dataplane, UserAgentName: "envoy"}
+	node := &corev3.Node{Id: xds.NodeID(p.cfg.Mesh, p.cfg.Dataplane), UserAgentName: "envoy"}
+	if p.cfg.Namespace != "" {
+		node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{xds.NamespaceKey: structpb.NewStringValue(p.cfg.Namespace)}}
+	}
+	return node
 }

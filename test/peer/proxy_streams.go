@@ -96,6 +96,9 @@ func (p *Proxy) delta(ctx context.Context, again bool) error {
 			changed[r.Name] = held{r.Version, r.Resource.GetValue()}
 		}
 		p.keep(response.TypeUrl, changed, response.RemovedResources)
+		if p.cfg.Pace != nil {
+			p.cfg.Pace(ctx)
+		}
 		if err := stream.SendMsg(&discovery.DeltaDiscoveryRequest{TypeUrl: response.TypeUrl,
 			ResponseNonce: response.Nonce}); err != nil {
 			return err
@@ -135,6 +138,9 @@ func (p *Proxy) stateOfTheWorld(ctx context.Context, again bool) error {
 		}
 		if err := p.replace(response); err != nil {
 			return err
+		}
+		if p.cfg.Pace != nil {
+			p.cfg.Pace(ctx)
 		}
 		nonces[response.TypeUrl] = response.Nonce
 		if err := send(response.TypeUrl); err != nil {
