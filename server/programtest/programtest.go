@@ -46,6 +46,7 @@ var sets = map[string]set{
 	Release:          {packages: ours, tags: withoutPage},
 	SettableClock:    {packages: ours, tags: withoutPage + ",settableclock"},
 	Load:             {packages: []string{"./kdsload", "./proxyload"}, module: "../shared/load"},
+	"app":            {packages: []string{"./test/kubernetes/app"}, tags: withoutPage},
 	"demo":           {packages: []string{"./test/demo"}, tags: withoutPage},
 	"idp":            {packages: []string{"./test/idp"}, tags: withoutPage},
 	"member":         {packages: []string{"./resources/store/etcd/etcdtest/member"}, tags: withoutPage},

@@ -13,7 +13,7 @@ import (
 
 // makefile has the targets that .ci/run makes. Its packages fail if a file is there that an earlier commit made.
 const makefile = `
-programs test-servers lint docs-site test-page test-deploy test-abuse test-sources test-apiserver:
+programs test-servers lint docs-site test-page test-deploy test-abuse test-sources test-cluster test-apiserver:
 tools:
 	mkdir -p .tools/kubernetes && touch .tools/kubernetes/kube-apiserver
 build:
@@ -130,7 +130,7 @@ func TestGateFails(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
 	c.gate(0)
-	stages := []string{"test-servers", "test-browser", "test-packages", "docs-site", "test-deploy", "test-abuse", "test-sources", "test-apiserver"}
+	stages := []string{"test-servers", "test-browser", "test-packages", "docs-site", "test-deploy", "test-abuse", "test-sources", "test-cluster", "test-apiserver"}
 	for _, stage := range stages {
 		c.commit(strings.Replace(makefile, stage, "others", 1) + stage + ":\n\tfalse\n")
 		if stage == "docs-site" {
@@ -142,8 +142,8 @@ func TestGateFails(t *testing.T) {
 		}
 	}
 	none := newCheckout(t)
-	none.commit(strings.Replace(makefile, "/kube-apiserver", "/another", 1) + "test-apiserver:\n\tfalse\n")
-	none.gate(0, "NOT RUN: test-apiserver", "passed in")
+	none.commit(strings.Replace(makefile, "/kube-apiserver", "/another", 1) + "test-cluster test-apiserver:\n\tfalse\n")
+	none.gate(0, "NOT RUN: test-cluster", "NOT RUN: test-apiserver", "passed in")
 	c.commit(strings.Replace(makefile, "build:", "build:\n\tfalse", 1))
 	c.gate(2, "no test ran", "stopped with exit status 2")
 }

@@ -24,7 +24,9 @@ func (k *kube) defineTypes() {
 
 func (k *kube) applyTypes() {
 	k.t.Helper()
-	k.kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(root, "deploy", "crds")) // helm may have them
+	crds := filepath.Join(root, "deploy", "crds")
+	must(k.t, look(crds))
+	k.kubectl("apply", "--server-side", "--force-conflicts", "-f", crds) // helm may have them
 	k.kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/part-of=causeway", "--timeout=60s")
 }
 

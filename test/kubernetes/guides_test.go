@@ -85,7 +85,7 @@ func (k *kube) loadShop() {
 	k.t.Helper()
 	ctx := k.t.Context()
 	k.loadApp()
-	backend := appImage()
+	backend := k.appImage()
 	backend.Name = "docker.io/library/shop-backend:1.0"
 	must(k.t, k.Load(ctx, backend))
 	frontend, err := images.Linked(ctx, "docker.io/library/shop-frontend:1.0", "curl", "sleep")

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,10 @@ func (k *kube) run(page string, commands []pages.Command) {
 	k.t.Helper()
 	dir := k.t.TempDir()
 	for _, folder := range []string{filepath.Join("deploy", "charts"), filepath.Join("docs", "kubernetes")} {
+		if !slices.ContainsFunc(commands, func(c pages.Command) bool { return strings.Contains(c.Text, filepath.ToSlash(folder)) }) {
+			continue
+		}
+		must(k.t, look(filepath.Join(root, folder)))
 		must(k.t, os.MkdirAll(filepath.Join(dir, filepath.Dir(folder)), 0o700))
 		must(k.t, os.Symlink(filepath.Join(root, folder), filepath.Join(dir, folder)))
 	}

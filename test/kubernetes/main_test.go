@@ -2,8 +2,10 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,7 +91,17 @@ func ownKube(t *testing.T) *kube {
 }
 
 func startNode(dir string) (*node.Node, error) {
-	return node.Start(context.Background(), node.Config{Programs: filepath.Join(root, ".tools", "kubernetes"), Dir: dir, Patience: patience})
+	programs := filepath.Join(root, ".tools", "kubernetes")
+	if err := look(programs); err != nil && !errors.Is(err, fs.ErrNotExist) { // the start says why it cannot be
+		return nil, err
+	}
+	return node.Start(context.Background(), node.Config{Programs: programs, Dir: dir, Patience: patience})
+}
+
+// look lists a folder and those below it. What helm, kubectl and a node read there is unseen by the go command, which so runs a
+// test again when a file there has changed.
+func look(dir string) error {
+	return filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err })
 }
 
 // kubectl runs a command that must succeed.

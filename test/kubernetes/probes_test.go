@@ -6,31 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/test/kubernetes/node"
 )
 
-// loadApp builds the program of the test's pods, and loads its image.
+// loadApp loads the image of the program of the test's pods.
 func (k *kube) loadApp() {
 	k.t.Helper()
-	binary := filepath.Join(scratch, "app")
-	build := exec.CommandContext(k.t.Context(), "go", "build", "-o", binary, "./test/kubernetes/app")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		k.t.Fatalf("%v: %s", err, out)
-	}
-	must(k.t, k.Load(k.t.Context(), appImage()))
+	must(k.t, k.Load(k.t.Context(), k.appImage()))
 }
 
-// appImage is the image of the program that loadApp builds.
-func appImage() *node.Image {
+// appImage is the image of the program, which it builds.
+func (k *kube) appImage() *node.Image {
+	k.t.Helper()
+	app, err := programtest.Program(k.t.Context(), "app")
+	must(k.t, err)
 	return &node.Image{Name: "localhost/app:dev", Entrypoint: "/usr/bin/app", User: "65532:65532",
-		Files: map[string]string{"usr/bin/app": filepath.Join(scratch, "app")}, Folders: map[string]int{"tmp": 65532}}
+		Files: map[string]string{"usr/bin/app": app}, Folders: map[string]int{"tmp": 65532}}
 }
 
 // probedPod is a pod with the program, one kind of probe, and a hook.

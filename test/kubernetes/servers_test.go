@@ -67,7 +67,14 @@ func (k *kube) tryHelm(args ...string) (string, error) {
 }
 
 func runHelm(ctx context.Context, kubeconfig string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(root, ".tools", "bin", "helm"), args...)
+	helm := filepath.Join(root, ".tools", "bin", "helm")
+	if _, err := os.Stat(helm); err != nil {
+		return "", fmt.Errorf("no helm: run make tools-deploy (%w)", err)
+	}
+	if err := look(filepath.Join(root, "deploy", "charts")); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, helm, args...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HELM_CACHE_HOME="+filepath.Join(scratch, "helm"),
 		"HELM_CONFIG_HOME="+filepath.Join(scratch, "helm"), "HELM_DATA_HOME="+filepath.Join(scratch, "helm"))

@@ -80,6 +80,20 @@ func TestSlowTestsExist(t *testing.T) {
 	}
 }
 
+// TestTestsOfTheGateExist checks the names in CLUSTER and in APISERVER of the Makefile: each is a test of the package that the
+// gate runs them from.
+func TestTestsOfTheGateExist(t *testing.T) {
+	t.Parallel()
+	found := testFiles(t)
+	for list, folder := range map[string]string{"CLUSTER": "test/kubernetes", "APISERVER": "test/kubernetes/bridge"} {
+		for _, name := range listed(t, list) {
+			if files := found["Kubernetes"+name]; len(files) != 1 || path.Dir(files[0]) != folder {
+				t.Errorf("TestKubernetes%s of %s is in %q, want it in %s", name, list, files, folder)
+			}
+		}
+	}
+}
+
 // TestTestsOfARealEnvoyHaveNamesOfTheirOwn checks the files whose tests make unit passes over by name: no other file beside
 // the code has a test of such a name, which make unit would pass over, too.
 func TestTestsOfARealEnvoyHaveNamesOfTheirOwn(t *testing.T) {

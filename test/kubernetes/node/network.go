@@ -51,7 +51,8 @@ func claimNetwork(ctx context.Context) (network, error) {
 		if out, err := ip(ctx, "netns", "pids", n.name); err == nil && strings.TrimSpace(out) == "" {
 			_ = n.release()
 		}
-		if _, last = ip(ctx, "netns", "add", n.name); last != nil {
+		if out, err := ip(ctx, "netns", "add", n.name); err != nil {
+			last = fmt.Errorf("ip netns add %s: %w: %s", n.name, err, out)
 			_ = claim.Close()
 			continue
 		}
@@ -61,7 +62,8 @@ func claimNetwork(ctx context.Context) (network, error) {
 		}
 		return n, nil
 	}
-	return network{}, fmt.Errorf("all numbers of clusters are taken: %w", last)
+	return network{}, fmt.Errorf("this machine gives a cluster no network namespace: each of cw%d to cw%d is taken or refused: %w",
+		firstNumber, lastNumber, last)
 }
 
 // lock locks the name of a network, for as long as the file is open: two clusters that start at once must not take each
@@ -72,7 +74,7 @@ func lock(name string) (*os.File, error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(fmt.Errorf("%s is taken: %w", name, err), f.Close())
 	}
 	return f, nil
 }

@@ -14,7 +14,7 @@ export CGO_ENABLED=0 GOFLAGS=-trimpath
 
 # Two makes in one checkout may want the same programs: the second waits and then finds them there.
 if command -v flock >/dev/null; then
-	exec 9>"$out/.lock"
+	exec 9>>"$out/.lock" # its time stays: tests look at this folder
 	flock 9
 fi
 
