@@ -213,12 +213,13 @@ func TestKubernetesRoles(t *testing.T) {
 	}{
 		{"view", "list", "meshtrafficpermissions", "owned", true}, {"view", "create", "meshtrafficpermissions", "owned", false},
 		{"edit", "create", "meshtrafficpermissions", "owned", true}, {"edit", "delete", "meshservices", "owned", true},
-		{"edit", "create", "meshtrafficpermissions", "default", false}, {"edit", "update", "meshtrafficpermissions/status", "owned", false},
+		{"edit", "create", "meshtrafficpermissions", "default", false}, {"edit", "update", "meshtrafficpermissions --subresource=status", "owned", false},
 		{"edit", "create", "meshes", "", false}, {"edit", "create", "dataplaneinsights", "owned", false},
 		{"admin", "patch", "meshtimeouts", "owned", true}, {"admin", "delete", "zones", "", false},
 	} {
 		k.eventually(fmt.Sprint(c), func(ctx context.Context) error { // the roles are added up by a controller
-			out, _ := k.Kubectl(ctx, "auth", "can-i", c.verb, c.what, "--as", c.user, "-n", c.namespace)
+			question := append([]string{"auth", "can-i", c.verb}, strings.Fields(c.what)...)
+			out, _ := k.Kubectl(ctx, append(question, "--as", c.user, "-n", c.namespace)...)
 			if may := strings.Contains(out, "yes"); may != c.may {
 				return fmt.Errorf("%s", out)
 			}
