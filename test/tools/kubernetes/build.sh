@@ -31,6 +31,9 @@ build() {
 	echo "built $program in $((SECONDS - start)) s"
 }
 
+# content is a sum of the files of a module of ours, wherever the checkout is.
+content() { (cd "$here/$1" && sha256sum -- * | sha256sum | cut -c1-12); }
+
 v=k8s.io/component-base/version
 minor=${KUBERNETES#1.} minor=${minor%%.*}
 flags="-s -w -X $v.gitVersion=v$KUBERNETES -X $v.gitMajor=1 -X $v.gitMinor=$minor -X $v.gitTreeState=clean"
@@ -43,9 +46,9 @@ flags="-s -w -X $c/version.Version=v$CONTAINERD"
 build containerd containerd $c/cmd/containerd $CONTAINERD -tags urfave_cli_no_docs -ldflags "$flags"
 build containerd ctr $c/cmd/ctr $CONTAINERD -tags urfave_cli_no_docs -ldflags "$flags"
 build containerd containerd-shim-runc-v2 $c/cmd/containerd-shim-runc-v2 $CONTAINERD -tags urfave_cli_no_docs,no_grpc -ldflags "$flags"
-build coredns coredns . "$(sha256sum "$here"/coredns/* | sha256sum | cut -c1-12)" -ldflags '-s -w'
-build pause pause . "$(sha256sum "$here"/pause/* | sha256sum | cut -c1-12)" -ldflags '-s -w'
-build health health . "$(sha256sum "$here"/health/* | sha256sum | cut -c1-12)" -ldflags '-s -w'
+build coredns coredns . "$(content coredns)" -ldflags '-s -w'
+build pause pause . "$(content pause)" -ldflags '-s -w'
+build health health . "$(content health)" -ldflags '-s -w'
 for program in "$@"; do
 	[ -e "$out/$program" ] || { echo "$program is no program of a node: see $0" >&2 && exit 1; }
 done
