@@ -130,8 +130,11 @@ func (v *validation) fault(f *Fault, at *fieldPath) {
 		v.fail(at, "is empty: give abort, delay or responseBandwidth")
 	}
 	if a := f.Abort; a != nil {
-		if a.HTTPStatus == nil || *a.HTTPStatus < 200 || *a.HTTPStatus > 599 {
-			v.fail(at.field("abort").field("httpStatus"), "want 200 to 599")
+		switch at := at.field("abort").field("httpStatus"); {
+		case a.HTTPStatus == nil:
+			v.fail(at, "is required: want 200 to 599")
+		case *a.HTTPStatus < 200 || *a.HTTPStatus > 599:
+			v.fail(at, "want 200 to 599, got %d", *a.HTTPStatus)
 		}
 		v.percentage(a.Percentage, at.field("abort").field("percentage"))
 	}

@@ -34,7 +34,7 @@ func (v *validation) tls(c *TLSConf, at *fieldPath) {
 			}
 		}
 		if c.Oldest() > c.Newest() {
-			v.fail(at.field("tlsVersion").field("min"), "is newer than max")
+			v.fail(at.field("tlsVersion").field("min"), "want no newer version than max, %s, got %s", c.Newest(), c.Oldest())
 		}
 	}
 	for i, cipher := range c.TLSCiphers {
