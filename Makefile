@@ -91,7 +91,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # One set of flags for all that is compiled here, also by the tests that build programs: it is compiled once.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # The programs have no cgo; what else is compiled without the race detector has none either, so that it is compiled once.
-build demo demo-kubernetes recording unit lint-go docs bench bench-page test-browser test-deploy test-page: export CGO_ENABLED := 0
+build demo demo-kubernetes bench-pods recording unit lint-go docs bench bench-page test-browser test-deploy test-page: export CGO_ENABLED := 0
 LDFLAGS := -s -w -X $(MODULE)/server.version=$(VERSION)
 
 # RACE= switches the race detector off; ARGS="-run TestX" reaches go test; PKG=./kds/... narrows `unit`.
@@ -288,13 +288,18 @@ test-apiserver: tools-apiserver $(envoy_ready) $(gotestsum_ready) ## the quick o
 	@$(programs); CGO_ENABLED=0 $(GOTESTSUM) --packages=./test/kubernetes/bridge -- $(TESTFLAGS) $(call linked,/servers) -timeout 20m -parallel 2 -run '^TestKubernetes($(subst $(space),|,$(strip $(APISERVER))))$$' $(ARGS)
 
 .PHONY: demo-kubernetes
-demo-kubernetes: build tools-kubernetes $(envoy_ready) ## two real clusters, of a global and of a zone, and a zone beside them: policies by kubectl, and what Envoys make of them (ONCE=1: check and end; as root)
+demo-kubernetes: build tools-kubernetes $(envoy_ready) ## three real clusters, of a global and of two zones, and a zone beside them: policies by kubectl, and what Envoys make of them (ONCE=1: check and end; as root)
 	$(GO) build -o bin/demo-kubernetes ./test/kubernetes/demo
 	exec bin/demo-kubernetes -bin bin
 
 .PHONY: bench-kubernetes
-bench-kubernetes: tools-kubernetes $(envoy_ready) ## from a write in the API server until an Envoy of another zone enforces it, 100 changes a second, and a restart with 5,000 policies; fails when the median of three runs misses a goal (minutes; BENCHES: which)
+bench-kubernetes: tools-kubernetes $(envoy_ready) ## from a write in the API server until an Envoy of another zone enforces it, 100 changes a second, a restart with 5,000 policies, and a zone with 2,000 pods; fails when the median of three runs misses a goal (minutes; BENCHES: which)
 	$(GO) test ./test/kubernetes/bridge -count=3 -timeout 60m -run NONE -bench '$(or $(BENCHES),.)' -benchtime 1x
+
+# As root. BENCH=quick: one round, and docs/performance.md stays as it is.
+.PHONY: bench-pods
+bench-pods: tools-kubernetes $(envoy_ready) $(helm_ready) ## what proxies cost pods in a real cluster: their start, rolling updates under load, latency; writes docs/performance.md (as root; 25 minutes)
+	$(GO) test ./test/kubernetes -count=1 -timeout 90m -v -run NONE -bench '^BenchmarkPods$$' -benchtime 1x $(if $(filter quick,$(BENCH)),-rounds 1,-write docs/performance.md) $(ARGS)
 
 # Without SPIRE, make test passes this test over, with a word.
 .PHONY: test-spire

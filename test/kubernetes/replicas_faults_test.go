@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -98,7 +95,7 @@ func (r *replicas) checkAlone() {
 	leader, _ := r.leader()
 	at := r.address(leader)
 	backend := r.kubectl("get", "pod", "-n", "stalls", "-l", "app=backend", "-o", "jsonpath={.items[0].status.podIP}")
-	api := r.apiServer()
+	api := r.program("kube-apiserver")
 	must(r.t, api.Signal(syscall.SIGSTOP))
 	began := time.Now()
 	must(r.t, cluster.Until(r.t.Context(), patience, "the leader to stop", func(context.Context) error {
@@ -128,25 +125,6 @@ func (r *replicas) checkAlone() {
 		return err
 	})
 	r.t.Logf("a leader serves the proxies %s after the API server is back", time.Since(began).Round(time.Millisecond))
-}
-
-// apiServer finds the API server of the node.
-func (r *replicas) apiServer() *os.Process {
-	r.t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*")
-	must(r.t, err)
-	for _, dir := range all {
-		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if strings.Contains(string(line), "kube-apiserver") && strings.Contains(string(line), r.Dir) {
-			pid, err := strconv.Atoi(filepath.Base(dir))
-			must(r.t, err)
-			p, err := os.FindProcess(pid)
-			must(r.t, err)
-			return p
-		}
-	}
-	r.t.Fatal("there is no process of the API server")
-	return nil
 }
 
 // checkDeletedSecrets deletes what the replicas share: the leader writes it again, and the next one has everything.

@@ -188,7 +188,7 @@ func (r *replicas) address(pod string) string {
 }
 
 // metric reads a metric of a pod; zero if it has none.
-func (r *replicas) metric(ctx context.Context, address, name string) (float64, error) {
+func (k *kube) metric(ctx context.Context, address, name string) (float64, error) {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a pod of this test
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+net.JoinHostPort(address, "5680")+"/metrics", http.NoBody)
@@ -239,8 +239,16 @@ func (r *replicas) process(pod string) *os.Process {
 // processIn finds a process of a pod by an argument.
 func (k *kube) processIn(pod, argument string) *os.Process {
 	k.t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*")
+	p, err := findProcess(pod, argument)
 	must(k.t, err)
+	return p
+}
+
+func findProcess(pod, argument string) (*os.Process, error) {
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
 	for _, dir := range all {
 		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if !strings.Contains(string(line), argument) {
@@ -251,11 +259,10 @@ func (k *kube) processIn(pod, argument string) *os.Process {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		must(k.t, err)
-		p, err := os.FindProcess(pid)
-		must(k.t, err)
-		return p
+		if err != nil {
+			return nil, err
+		}
+		return os.FindProcess(pid)
 	}
-	k.t.Fatalf("there is no process of %s", pod)
-	return nil
+	return nil, fmt.Errorf("there is no process of %s", pod)
 }

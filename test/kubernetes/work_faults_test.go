@@ -10,9 +10,15 @@ import (
 // TestKubernetesWorkFaults breaks what pods with proxies depend on, while they start and while they are called.
 func TestKubernetesWorkFaults(t *testing.T) {
 	k := newWork(t, 3)
+	t.Run("many pods at once", func(t *testing.T) { k.as(t).checkCrowd() })
+	t.Run("pods deleted while they start", func(t *testing.T) { k.as(t).checkDeleted() })
+	t.Run("the API server away during a scale-up", func(t *testing.T) { k.as(t).checkAPIServerAway() })
+	t.Run("an expired token", func(t *testing.T) { k.as(t).checkExpired() })
+	t.Run("clocks that differ", func(t *testing.T) { k.as(t).checkClocks() })
 	t.Run("the zone killed during a rolling update", func(t *testing.T) { k.as(t).checkKilledInRollout() })
 	t.Run("an image that is missing", func(t *testing.T) { k.as(t).checkMissingImage() })
 	t.Run("a mesh that does not exist", func(t *testing.T) { k.as(t).checkNoMesh() })
+	t.Run("a zone that lost its data", func(t *testing.T) { k.as(t).checkLostData() })
 }
 
 // noneLost checks what the load of the client says.

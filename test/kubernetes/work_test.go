@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,12 @@ const (
 	workSystem = "work-system"
 	workSet    = "w-causeway-zone"
 	work       = "work"
+)
+
+// The claim of the zone's volume, and the volume's name and folder.
+const (
+	workVolume = workSystem + "/data-" + workSet + "-0"
+	workFolder = workSystem + "-data-" + workSet + "-0"
 )
 
 // workload is the manifest of the namespace: everybody of the mesh may call everybody. A client waits.
@@ -45,6 +52,7 @@ func newWork(t testing.TB, replicas int) *kube {
 	k.defineTypes()
 	_, _ = k.tryHelm("uninstall", "z", "--namespace", "mesh-system") // an object has one server
 	k.namespace(workSystem)
+	k.volumes("folders", true, workVolume)
 	k.upgradeWork()
 	k.ready(workSystem, workSet)
 	t.Cleanup(func() {
@@ -57,6 +65,10 @@ func newWork(t testing.TB, replicas int) *kube {
 		if out, err := runHelm(ctx, k.Kubeconfig(), "uninstall", "w", "--namespace", workSystem, "--wait"); err != nil {
 			t.Error(out)
 		}
+		if out, err := k.Kubectl(ctx, "-n", workSystem, "delete", "pvc,pv", "data-"+workSet+"-0", workFolder, "--ignore-not-found", "--timeout=90s"); err != nil {
+			t.Error(out)
+		}
+		must(t, os.RemoveAll(filepath.Join(scratch, "volumes", workFolder)))
 	})
 	k.applies(workload + "---\n" + deployment("backend", replicas, "serve, -http, \":8080\", -grpc, \":9000\", -lines, \":7000\", -leave, 3s"))
 	k.kubectl("-n", work, "rollout", "status", "deployment/backend", "--timeout=240s")
@@ -69,7 +81,7 @@ func newWork(t testing.TB, replicas int) *kube {
 func (k *kube) upgradeWork(more ...string) {
 	k.t.Helper()
 	set := append([]string{"zone=zone-1", "kubernetes.enabled=true", "injection.enabled=true", "injection.envoyImage=localhost/envoy:dev",
-		"persistence.enabled=false", "resources.requests.cpu=10m"}, more...)
+		"resources.requests.cpu=10m"}, more...)
 	k.helm("upgrade", "--install", "w", filepath.Join("deploy", "charts", "causeway-zone"), "--namespace", workSystem, "--set", strings.Join(set, ","))
 }
 
@@ -147,8 +159,13 @@ const begins = "begins\n"
 // the client prints of its calls.
 func (k *kube) loads(rate, seconds int, while func()) string {
 	k.t.Helper()
-	cmd := exec.CommandContext(k.t.Context(), filepath.Join(k.Programs, "kubectl"), "--kubeconfig", k.Kubeconfig(), "-n", work, "exec",
-		"client", "-c", "app", "--", "/usr/bin/app", "load", "http://backend", fmt.Sprint(rate), fmt.Sprint(seconds))
+	return k.loadsBy(exec.CommandContext(k.t.Context(), filepath.Join(k.Programs, "kubectl"), "--kubeconfig", k.Kubeconfig(), "-n", work, "exec",
+		"client", "-c", "app", "--", "/usr/bin/app", "load", "http://backend", fmt.Sprint(rate), fmt.Sprint(seconds)), while)
+}
+
+// loadsBy is loads with the command that runs the client.
+func (k *kube) loadsBy(cmd *exec.Cmd, while func()) string {
+	k.t.Helper()
 	said, err := cmd.StdoutPipe()
 	must(k.t, err)
 	cmd.Stderr = cmd.Stdout

@@ -115,11 +115,11 @@ func load(ctx context.Context, args []string) error {
 	failed, took := map[string]int{}, []time.Duration{}
 	one := func() {
 		begin := time.Now()
-		status, _, err := ask(context.WithoutCancel(ctx), client, args[0])
+		status, body, err := ask(context.WithoutCancel(ctx), client, args[0])
 		mu.Lock()
 		defer mu.Unlock()
 		if took = append(took, time.Since(begin)); err != nil || status != http.StatusOK {
-			failed[fmt.Sprint(status, " ", err)]++
+			failed[fmt.Sprintf("%d %.200q %v", status, body, err)]++
 		}
 	}
 	fmt.Print(begins)
