@@ -24,11 +24,13 @@ const patience = 2 * time.Minute
 const (
 	globalNamespace = "mesh-global"
 	zoneNamespace   = "mesh-one"
+	otherNamespace  = "mesh-three"
 )
 
 const (
 	globalSet = "global-causeway-global"
 	zoneSet   = "zone-1-causeway-zone"
+	otherSet  = "zone-3-causeway-zone"
 	meshName  = "default"
 )
 
@@ -37,13 +39,22 @@ const (
 //go:embed pods.yaml
 var pods string
 
+// otherPods are those of zone-3.
+//
+//go:embed pods_other.yaml
+var otherPods string
+
+// ingressPort is where other zones reach the zone ingress of zone-1, at an address of this machine.
+const ingressPort = 10001
+
 // mesh is everything that the demo starts.
 type mesh struct {
 	out                   io.Writer
 	root, dir, bin, envoy string
-	// global and one are clusters, of the global and of zone-1.
-	global, one *node.Node
-	link        *cluster.Link
+	// global, one and three are clusters: of the global, of zone-1 and of zone-3.
+	global, one, three *node.Node
+	// links lead from this machine to the global, and to the zone ingress of zone-1.
+	links []*cluster.Link
 	// beside are the processes on this machine: zone-2 and its Envoys.
 	beside    *cluster.Cluster
 	two       *cluster.Server
@@ -56,12 +67,13 @@ func (m *mesh) start(ctx context.Context) error {
 		what string
 		do   func(context.Context) error
 	}{
-		{"starting two clusters", m.startClusters},
+		{"starting three clusters", m.startClusters},
 		{"loading the images of servers and Envoy", m.loadImages},
 		{"installing the global in the namespace " + globalNamespace, m.installGlobal},
-		{"installing zone-1 in the namespace " + zoneNamespace, m.installZone},
-		{"starting zone-2 beside the clusters, with an Envoy and clients", m.startBeside},
-		{"starting pods with proxies in zone-1", m.startPods},
+		{"installing zone-1 in the namespace " + zoneNamespace + ", with a zone ingress", m.installZone},
+		{"installing zone-3 in the namespace " + otherNamespace, m.installOther},
+		{"starting zone-2 beside the clusters, with Envoys and clients", m.startBeside},
+		{"starting pods with proxies in zone-1 and zone-3", m.startPods},
 	} {
 		if err := m.step(step.what, func() error { return step.do(ctx) }); err != nil {
 			return err
@@ -74,11 +86,13 @@ func (m *mesh) startClusters(ctx context.Context) error {
 	start := func(name string) (*node.Node, error) {
 		return node.Start(ctx, node.Config{Programs: filepath.Join(m.root, ".tools", "kubernetes"), Dir: filepath.Join(m.dir, name), Patience: patience})
 	}
-	var err error
-	if m.global, err = start("global"); err == nil {
-		m.one, err = start("zone-1")
+	for name, into := range map[string]**node.Node{"global": &m.global, zone1: &m.one, zone3: &m.three} {
+		var err error
+		if *into, err = start(name); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 func (m *mesh) loadImages(ctx context.Context) error {
@@ -93,9 +107,11 @@ func (m *mesh) loadImages(ctx context.Context) error {
 	if err := m.global.Load(ctx, images.Server(m.root, m.bin, "causeway-global")); err != nil {
 		return err
 	}
-	for _, image := range []*node.Image{images.Server(m.root, m.bin, "causeway-zone"), envoy, curl} {
-		if err := m.one.Load(ctx, image); err != nil {
-			return err
+	for _, k := range []*node.Node{m.one, m.three} {
+		for _, image := range []*node.Image{images.Server(m.root, m.bin, "causeway-zone"), envoy, curl} {
+			if err := k.Load(ctx, image); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -148,7 +164,15 @@ func (m *mesh) installGlobal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.link, err = cluster.NewLinkAt(ctx, address, service+":5685")
+	return m.leads(ctx, address, service+":5685")
+}
+
+// leads opens a link from an address of this machine.
+func (m *mesh) leads(ctx context.Context, address, to string) error {
+	link, err := cluster.NewLinkAt(ctx, address, to)
+	if err == nil {
+		m.links = append(m.links, link)
+	}
 	return err
 }
 
@@ -166,17 +190,38 @@ func (m *mesh) join(ctx context.Context, zone string) (string, error) {
 	return "", fmt.Errorf("no join string in: %s", out)
 }
 
+// installZone also opens the link by which other zones reach the zone ingress.
 func (m *mesh) installZone(ctx context.Context) error {
-	join, err := m.join(ctx, zone1)
+	err := m.installZoneIn(ctx, m.one, zone1, zoneNamespace, "accessLog=als", "ingress.enabled=true", "ingress.replicas=1",
+		"ingress.service.type=ClusterIP", "ingress.address="+m.one.Machine, fmt.Sprint("ingress.port=", ingressPort))
 	if err != nil {
 		return err
 	}
-	if err := apply(ctx, m.one, fmt.Sprintf(`{"apiVersion": "v1", "kind": "List", "items": [
- {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %[1]q}},
- {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "join", "namespace": %[1]q}, "stringData": {"join": %[2]q}}]}`, zoneNamespace, join)); err != nil {
+	service, err := kubectl(ctx, m.one, "-n", zoneNamespace, "get", "service", zoneSet+"-ingress", "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
+	if err != nil {
 		return err
 	}
-	return m.install(ctx, m.one, "zone", "zone-1", zoneNamespace, "join.secretName=join", "injection.enabled=true", "injection.envoyImage=localhost/envoy:dev")
+	return m.leads(ctx, fmt.Sprintf("%s:%d", m.one.Machine, ingressPort), service)
+}
+
+// installOther installs zone-3, which answers for names of services.
+func (m *mesh) installOther(ctx context.Context) error {
+	return m.installZoneIn(ctx, m.three, zone3, otherNamespace, "dns.enabled=true")
+}
+
+// installZoneIn installs a zone that gives pods their proxies in a cluster.
+func (m *mesh) installZoneIn(ctx context.Context, k *node.Node, zone, namespace string, set ...string) error {
+	join, err := m.join(ctx, zone)
+	if err != nil {
+		return err
+	}
+	if err := apply(ctx, k, fmt.Sprintf(`{"apiVersion": "v1", "kind": "List", "items": [
+ {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %[1]q}},
+ {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "join", "namespace": %[1]q}, "stringData": {"join": %[2]q}}]}`, namespace, join)); err != nil {
+		return err
+	}
+	return m.install(ctx, k, "zone", zone, namespace, append(set, "join.secretName=join", "injection.enabled=true",
+		"injection.envoyImage=localhost/envoy:dev")...)
 }
 
 func (m *mesh) startBeside(ctx context.Context) error {
@@ -199,6 +244,13 @@ func (m *mesh) startBeside(ctx context.Context) error {
 	if m.workloads[backend2], err = m.beside.StartWorkload(ctx, backend); err != nil {
 		return err
 	}
+	caller := workload("default", "frontend")
+	caller.Inbounds = backend.Inbounds
+	caller.Outbounds = []cluster.OutboundConfig{{Name: "backend", BackendRef: map[string]any{"kind": "MeshService", "port": 80,
+		"labels": map[string]any{"kuma.io/display-name": "backend", "kuma.io/zone": zone1}}}}
+	if m.workloads[frontend2], err = m.beside.StartWorkload(ctx, caller); err != nil {
+		return err
+	}
 	for key, namespace := range map[string]string{gateway: "default", malicious: "default", prometheus2: "observability"} {
 		_, name, _ := strings.Cut(key, "/")
 		dataplane := workload(namespace, name)
@@ -216,11 +268,18 @@ func (m *mesh) startBeside(ctx context.Context) error {
 }
 
 func (m *mesh) startPods(ctx context.Context) error {
-	if err := cluster.Until(ctx, patience, "the pods to be taken", func(ctx context.Context) error { return apply(ctx, m.one, pods) }); err != nil {
-		return err
+	all := map[*node.Node]string{m.one: pods, m.three: otherPods}
+	for k, manifests := range all {
+		if err := cluster.Until(ctx, patience, "the pods to be taken", func(ctx context.Context) error { return apply(ctx, k, manifests) }); err != nil {
+			return err
+		}
 	}
-	_, err := kubectl(ctx, m.one, "wait", "--for=condition=Ready", "pod", "-A", "-l", "demo=workload", "--timeout=120s")
-	return err
+	for k := range all {
+		if _, err := kubectl(ctx, k, "wait", "--for=condition=Ready", "pod", "-A", "-l", "demo=workload", "--timeout=120s"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // apply applies manifests.
@@ -254,14 +313,14 @@ func (m *mesh) close() error {
 	if m.beside != nil {
 		group.Go(m.beside.Close)
 	}
-	for _, k := range []*node.Node{m.global, m.one} {
+	for _, k := range []*node.Node{m.global, m.one, m.three} {
 		if k != nil {
 			group.Go(k.Stop)
 		}
 	}
 	err := group.Wait()
-	if m.link != nil {
-		err = errors.Join(err, m.link.Close())
+	for _, link := range m.links {
+		err = errors.Join(err, link.Close())
 	}
 	return err
 }
@@ -272,7 +331,7 @@ func (m *mesh) tails(w io.Writer) {
 	for _, s := range []struct {
 		k              *node.Node
 		namespace, pod string
-	}{{m.global, globalNamespace, globalSet + "-0"}, {m.one, zoneNamespace, zoneSet + "-0"}} {
+	}{{m.global, globalNamespace, globalSet + "-0"}, {m.one, zoneNamespace, zoneSet + "-0"}, {m.three, otherNamespace, otherSet + "-0"}} {
 		if s.k == nil {
 			continue
 		}

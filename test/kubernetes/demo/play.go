@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -24,6 +28,22 @@ func (m *mesh) play(ctx context.Context) ([]row, error) {
 			}
 		}
 		return nil
+	})
+	if err != nil {
+		return rows, err
+	}
+	err = m.step("waiting for slow answers, by a producer's and a consumer's policy", func() error {
+		shown, err := m.showTimeouts(ctx)
+		rows = append(rows, shown...)
+		return err
+	})
+	if err != nil {
+		return rows, err
+	}
+	err = m.step("denying in the shadow, and then in earnest", func() error {
+		shown, err := m.showShadow(ctx)
+		rows = append(rows, shown...)
+		return err
 	})
 	if err != nil {
 		return rows, err
@@ -71,7 +91,7 @@ func (m *mesh) tell(ctx context.Context, s story) ([]row, error) {
 // documents reads a file of test/demo, as its author writes it: in a cluster as objects, the operator's in the system
 // namespace. The Service in zone-1 is a MeshService already.
 func (m *mesh) documents(a applied) ([]*resources.Resource, error) {
-	raw, err := os.ReadFile(filepath.Join(m.root, "test", "demo", a.file))
+	raw, err := os.ReadFile(m.path(a))
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +113,18 @@ func (m *mesh) documents(a applied) ([]*resources.Resource, error) {
 	return out, nil
 }
 
+// path is where a file is.
+func (m *mesh) path(a applied) string {
+	own := filepath.Join(m.root, "test", "kubernetes", "demo", a.file)
+	if _, err := os.Stat(own); err == nil {
+		return own
+	}
+	return filepath.Join(m.root, "test", "demo", a.file)
+}
+
 // clusterOf returns the cluster in which a server's users write; nil for zone-2, which has none.
 func (m *mesh) clusterOf(server string) *node.Node {
-	return map[string]*node.Node{onGlobal: m.global, zone1: m.one}[server]
+	return map[string]*node.Node{onGlobal: m.global, zone1: m.one, zone3: m.three}[server]
 }
 
 // write applies a file by kubectl, and waits until its policies are programmed everywhere. In zone-2 it is causewayctl
@@ -107,7 +136,7 @@ func (m *mesh) write(ctx context.Context, a applied) ([]row, error) {
 		return nil, err
 	}
 	if k == nil {
-		_, err := m.beside.CTL(ctx, m.two, nil, "apply", "-f", filepath.Join(m.root, "test", "demo", a.file))
+		_, err := m.beside.CTL(ctx, m.two, nil, "apply", "-f", m.path(a))
 		return nil, err
 	}
 	var rows []row
@@ -133,7 +162,7 @@ func (m *mesh) write(ctx context.Context, a applied) ([]row, error) {
 func (m *mesh) remove(ctx context.Context, a applied) error {
 	k := m.clusterOf(a.on)
 	if k == nil {
-		_, err := m.beside.CTL(ctx, m.two, nil, "delete", "-f", filepath.Join(m.root, "test", "demo", a.file))
+		_, err := m.beside.CTL(ctx, m.two, nil, "delete", "-f", m.path(a))
 		return err
 	}
 	all, err := m.documents(a)
@@ -167,26 +196,67 @@ func (m *mesh) try(ctx context.Context, title string, c call) row {
 	return r
 }
 
-// judge calls once. Pods call by their proxies, and clients of zone-2 with identities of their own.
+// judge calls once. Pods and proxies on this machine call by their own proxy, clients of zone-2 with identities of their own.
 func (m *mesh) judge(ctx context.Context, c call) (outcome, error) {
 	if w := m.workloads[c.to]; w != nil {
 		v, err := w.Judge(ctx, m.clients[c.from], httpPort, "/")
 		return outcome{v.Allowed(), v.DecidedBy}, err
 	}
-	_, name, _ := strings.Cut(c.from, "/")
-	namespace := map[bool]string{true: "observability", false: "default"}[name == "prometheus"]
-	out, err := kubectl(ctx, m.one, "-n", namespace, "exec", name, "-c", "curl", "--", "/usr/bin/curl", "-s", "-m", "5", "-o", "/dev/null",
-		"-w", "%{http_code}", fmt.Sprintf("http://backend.backend-ns:%d/", max(c.port, 80)))
-	if err != nil {
+	switch status, err := m.status(ctx, c); {
+	case err != nil:
 		return outcome{}, err
-	}
-	switch strings.TrimSpace(out) {
-	case "200":
+	case status == http.StatusOK:
 		return allow(""), nil
-	case "403":
+	case status == http.StatusForbidden:
 		return deny(""), nil
+	default:
+		return outcome{}, fmt.Errorf("it is answered with %d", status)
 	}
-	return outcome{}, fmt.Errorf("it is answered with %s", out)
+}
+
+// namespaces are those of pods that are not in the namespace default.
+var namespaces = map[string]string{prometheus1: "observability", consumer: "frontend-ns"}
+
+// status calls backend of zone-1 once, and returns the status of the answer. In zone-1, that is a Service; in zone-3, it has
+// the name that a HostnameGenerator gives it; and the proxy on this machine has an outbound.
+func (m *mesh) status(ctx context.Context, c call) (int, error) {
+	if w := m.workloads[c.from]; w != nil {
+		status, _, err := w.Call(ctx, "backend", "/"+c.path)
+		return status, err
+	}
+	zone, name, _ := strings.Cut(c.from, "/")
+	host, port := "backend.backend-ns", max(c.port, 80)
+	args := []string{"-n", cmp.Or(namespaces[c.from], "default"), "exec", name, "-c", "curl", "--", "/usr/bin/curl", "-s", "-m", "5", "-o", "/dev/null",
+		"-w", "%{http_code}"}
+	if zone == zone3 {
+		host += ".svc.zone-1.mesh.local"
+		address, err := m.resolve(ctx, host)
+		if err != nil {
+			return 0, err
+		}
+		args = append(args, "--resolve", fmt.Sprintf("%s:%d:%s", host, port, address))
+	}
+	out, err := kubectl(ctx, m.clusterOf(zone), append(args, fmt.Sprintf("http://%s:%d/%s", host, port, c.path))...)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(out))
+}
+
+// resolve asks the nameserver of zone-3, as the resolver of a cluster does that forwards these names to it.
+func (m *mesh) resolve(ctx context.Context, host string) (string, error) {
+	server, err := kubectl(ctx, m.three, "-n", otherNamespace, "get", "service", otherSet+"-dns", "-o", "jsonpath={.spec.clusterIP}")
+	if err != nil {
+		return "", err
+	}
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(server, "53"))
+	}}
+	all, err := resolver.LookupNetIP(ctx, "ip4", host+".")
+	if err != nil {
+		return "", err
+	}
+	return all[0].String(), nil
 }
 
 func (o outcome) word() string {

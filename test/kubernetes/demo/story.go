@@ -7,7 +7,7 @@ type story struct {
 	calls   []call
 }
 
-// applied is a file of test/demo, and the server where its author writes it.
+// applied is a file of this folder or of test/demo, and the server where its author writes it.
 type applied struct{ file, on string }
 
 // call is a request and its expected outcome.
@@ -15,6 +15,8 @@ type call struct {
 	from, to string
 	// port is that of the called Service in zone-1. In zone-2 it is 0, for the only inbound.
 	port int
+	// path is what is called.
+	path string
 	want outcome
 }
 
@@ -26,14 +28,18 @@ type outcome struct {
 
 // Names of what the demo runs. The keys of workloads and clients are zone and name.
 const (
-	zone1, zone2 = "zone-1", "zone-2"
-	onGlobal     = "global"
-	httpPort     = "http-port"
-	adminService = 81
+	zone1, zone2, zone3 = "zone-1", "zone-2", "zone-3"
+	onGlobal            = "global"
+	httpPort            = "http-port"
+	adminService        = 81
 
 	backend1    = zone1 + "/backend"
 	backend2    = zone2 + "/backend"
 	frontend    = zone1 + "/frontend"
+	frontend2   = zone2 + "/frontend"
+	frontend3   = zone3 + "/frontend"
+	stranger3   = zone3 + "/stranger"
+	consumer    = zone1 + "/consumer"
 	legacy      = zone1 + "/legacy-workload"
 	prometheus1 = zone1 + "/prometheus"
 	prometheus2 = zone2 + "/prometheus"
@@ -56,6 +62,7 @@ const (
 	operatorDenies = "operator-2-explicitly-denied.yaml"
 	operatorAllows = "operator-3-allow-observability.yaml"
 	ownerAllows    = "owner-1-allow-any-client.yaml"
+	frontendsMay   = "owner-allow-frontends.yaml"
 )
 
 // stories returns the user stories of the seed.
@@ -103,6 +110,14 @@ func stories() []story {
 			applied: []applied{{"owner-5-one-of-two-inbounds.yaml", zone1}},
 			calls: []call{
 				{from: frontend, to: backend1, port: adminService, want: allow("")}, {from: frontend, to: backend1, want: deny("")},
+			},
+		},
+		{
+			title:   "from other zones, by the zone ingress",
+			applied: []applied{{frontendsMay, zone1}},
+			calls: []call{
+				{from: frontend, to: backend1, want: allow("")}, {from: frontend2, to: backend1, want: allow("")},
+				{from: frontend3, to: backend1, want: allow("")}, {from: stranger3, to: backend1, want: deny("")},
 			},
 		},
 	}
