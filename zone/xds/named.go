@@ -128,8 +128,8 @@ func (s *sender) addressesOf(service *hostnames.Service) (out []netip.Addr) {
 	return out
 }
 
-// isAlone reports whether the proxy's own pod is all that is behind a service, whose addresses are the pod's: that of one pod
-// behind a headless Service.
+// isAlone reports whether the proxy's own pod is all that is behind a service, whose assigned addresses are the pod's: that of
+// one pod behind a headless Service.
 func (t *target) isAlone(service *resources.Resource) bool {
 	if service.Labels[resources.LabelHeadless] != "true" || service.HomeNamespace() != t.match.Namespace ||
 		service.Zone() != "" && service.Zone() != t.match.Zone {
@@ -166,7 +166,7 @@ func (s *sender) resolveNamed() (found []*destined) {
 				}
 				taken[listen] = true
 				found = append(found, s.destine(&outbound{listen: listen, field: b.name,
-					redirected: s.target.capture.port != 0}, b, fmt.Sprintf("%s@%s:%d", b.name, listen.address, listen.port)))
+					redirected: s.target.capture.port != 0, assigned: slices.Contains(service.Addresses, at)}, b, fmt.Sprintf("%s@%s:%d", b.name, listen.address, listen.port)))
 			}
 		}
 		if some && s.target.answersNames() {

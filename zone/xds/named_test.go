@@ -177,3 +177,45 @@ func TestAPodBehindItsOwnName(t *testing.T) {
 		}
 	}
 }
+
+// TestAPodCallsItselfByName: the proxy of a pod behind a headless Service answers for the pod's own name, and listens where the
+// name leads: on an address that nobody outside the pod can dial.
+func TestAPodCallsItselfByName(t *testing.T) {
+	t.Parallel()
+	s := store.NewMemory()
+	service := testResource(resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "shop", Name: "peers-0"}, nil,
+		map[string]any{"selector": map[string]any{"dataplaneRef": map[string]any{"name": "peers-0"}},
+			"ports": []any{map[string]any{"port": 81, "appProtocol": "http"}}})
+	service.Labels[resources.LabelHeadless], service.Status = "true", []byte(`{"vips":[{"ip":"10.1.0.6"}]}`)
+	if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: service},
+		{Put: testResource(resources.Key{Type: resources.TypeHostnameGenerator, Name: "all"}, nil, map[string]any{
+			"selector": map[string]any{"meshService": map[string]any{}}, "template": "{{ .DisplayName }}.{{ .Namespace }}.mesh"})},
+		{Put: testResource(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Namespace: "shop", Name: "peers-0"}, nil,
+			map[string]any{"networking": map[string]any{"address": "10.1.0.6", "inbound": []any{map[string]any{"port": 80}},
+				"transparentProxying": map[string]any{"redirectPortInbound": 15006, "redirectPortOutbound": 15001}}})},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	session := newSession(testProxies(s))
+	defer session.end()
+	node := testNode("peers-0")
+	node.Metadata = asksForNames(t)
+	node.Metadata.Fields[NamespaceKey] = structpb.NewStringValue("shop")
+	if err := session.identify(node); err != nil {
+		t.Fatal(err)
+	}
+	listeners := session.proxy.state.Load().served(kindListener)
+	if names := string(asYAML(t, listeners.get(dnsListener))); !strings.Contains(names, "peers-0.shop.mesh") {
+		t.Fatal("it does not answer for its own name")
+	}
+	var found []string
+	for _, l := range listeners {
+		if _, at, ok := strings.Cut(l.name, "@"); ok {
+			found = append(found, at)
+		}
+	}
+	slices.Sort(found)
+	if len(found) != 1 || !strings.HasPrefix(found[0], "241.") {
+		t.Errorf("it takes what goes out to %s, want the address of its name", found)
+	}
+}

@@ -20,6 +20,8 @@ type outbound struct {
 	field string
 	// redirected means that connections come by the listener for redirected ones, and nothing binds to the address.
 	redirected bool
+	// assigned means that the platform gave the service the address, so that others dial it, too.
+	assigned bool
 }
 
 // outboundsOf returns the outbounds of a Dataplane. problems names those that get no listener, with the reason.

@@ -73,6 +73,7 @@ type listened struct {
 
 // listenTo adds the listeners of a plan's outbounds. A pod behind a headless Service has the addresses of a service. Its own
 // proxy has no listener there for what goes out: others' connections to the pod would reach it, and go on in the pod's name.
+// Nobody else reaches the address of the service's names.
 func (s *sender) listenTo(p *plan, out *sending) error {
 	t := s.target
 	var logs *matching.ToRules
@@ -84,7 +85,7 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		logs = &out.logs.ToRules
 	}
 	for _, d := range p.found {
-		if d.redirected && (t.receivesAt(d.listen) || t.isAlone(d.backend.service.Resource)) {
+		if d.redirected && (t.receivesAt(d.listen) || d.assigned && t.isAlone(d.backend.service.Resource)) {
 			continue
 		}
 		key := listenedKey{listens: d.listens}
