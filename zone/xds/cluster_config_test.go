@@ -69,3 +69,22 @@ func TestAFileOfAHealthCheckIsLeftOutForOneProxy(t *testing.T) {
 		t.Errorf("%d and %d clusters log, want 1 and 0; problems %q", logs(proxies[0]), logs(proxies[1]), proxies[1].state.Load().sending.problems)
 	}
 }
+
+// TestAPlanSaysAProblemOfManyClustersOnce: what is wrong with a policy is wrong in the cluster of each port that it is for.
+func TestAPlanSaysAProblemOfManyClustersOnce(t *testing.T) {
+	t.Parallel()
+	s := storeOfChanges(t, 1)
+	putText(t, s, resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "ports"}, nil,
+		`{"selector": {"dataplaneTags": {"kuma.io/service": "svc-0"}}, "ports": [{"port": 81}, {"port": 82}, {"port": 83}]}`)
+	putText(t, s, dataplaneKey("caller"), nil, `{"networking": {"address": "127.2.0.1", "inbound": [{"port": 8080}], "outbound": [
+		{"port": 10001, "backendRef": {"kind": "MeshService", "name": "ports", "port": 81}},
+		{"port": 10002, "backendRef": {"kind": "MeshService", "name": "ports", "port": 82}},
+		{"port": 10003, "backendRef": {"kind": "MeshService", "name": "ports", "port": 83}}]}}`)
+	putText(t, s, resources.Key{Type: resources.TypeMeshHealthCheck, Mesh: "default", Name: "wrong"}, nil,
+		`{"to": [{"targetRef": {"kind": "Mesh"}, "default": {"alwaysLogHealthCheckFailures": true, "tcp": {}}}]}`)
+	session := connectWhole(t, testProxies(s), "caller")
+	t.Cleanup(session.end)
+	if p := session.proxy.state.Load().sending.plan; len(p.configs) != 3 || len(p.out.problems) != 1 {
+		t.Errorf("%d clusters, problems %q, want 3 and the problem once", len(p.configs), p.out.problems)
+	}
+}

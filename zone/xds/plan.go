@@ -168,7 +168,7 @@ func (s *sender) makePlan() (*plan, error) {
 	}
 	slices.SortFunc(p.needed, func(a, b *backend) int { return strings.Compare(a.name, b.name) })
 	slices.SortFunc(p.clusters, func(a, b *clusterPart) int { return strings.Compare(a.name, b.name) })
-	s.out.ofGateway = sorted(s.out.ofGateway)
+	s.out.problems, s.out.ofGateway = sorted(s.out.problems), sorted(s.out.ofGateway) // clusters say the same of one policy
 	s.out.follows = s.out.followsOf()
 	p.out, p.private, p.files = s.out, s.private, s.target.logFiles.paths()
 	if s.out.named {
