@@ -18,7 +18,7 @@ type gatewayService struct {
 // countProxies counts the Dataplanes by purpose: gateways, egresses and all others.
 func (s *Server) countProxies(out *GlobalInsight, v view) {
 	services, egresses := map[gatewayService]*ProxyTotal{}, ProxyTotal{}
-	insights := v.insightsOf(resources.TypeDataplane)
+	insights := v.insightsOf(store.Query{Type: resources.TypeDataplane})
 	for r := range v.list(store.Query{Type: resources.TypeDataplane}) {
 		online := proxyOnline(insights.of(r))
 		spec, err := resources.SpecAs[meshpb.Dataplane](r)

@@ -38,7 +38,7 @@ func (s *Server) overviews(t resources.Type) HandlerFunc {
 		v, reader, encode := s.view(), s.Reader(r), s.appendOverview
 		l.overviews, l.insights, l.liveFrom = true, v, s.liveFrom
 		if problems {
-			l.problems = &withProblems{view: v, reader: reader, insights: v.insightsOf(t)}
+			l.problems = &withProblems{view: v, reader: reader, insights: v.insightsOf(l.query)}
 		}
 		if brief {
 			encode = s.appendBrief

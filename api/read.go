@@ -68,15 +68,22 @@ func (v view) total(t resources.Type) (n int) {
 }
 
 // besides finds the insights of resources that are asked about in the order of lists, without a look-up for each.
-type besides struct{ rest []*resources.Resource }
+type besides struct {
+	all  iter.Seq[*resources.Resource]
+	rest []*resources.Resource
+}
 
-// insightsOf has the insights of all resources of a type.
-func (v view) insightsOf(t resources.Type) *besides {
-	return &besides{slices.Collect(v.list(store.Query{Type: insightOf(t)}))}
+// insightsOf has the insights of the resources of a list. It reads them when it is asked first: not for a caller who may
+// read none of the resources.
+func (v view) insightsOf(q store.Query) *besides {
+	return &besides{all: v.list(store.Query{Type: insightOf(q.Type), Mesh: q.Mesh, Namespace: q.Namespace})}
 }
 
 // of returns the insight of a resource, or nil. Each resource must follow the one before in the order of lists.
 func (b *besides) of(r *resources.Resource) *resources.Resource {
+	if b.all != nil {
+		b.all, b.rest = nil, slices.Collect(b.all)
+	}
 	for len(b.rest) > 0 {
 		switch order := compareInList(b.rest[0].Key, r.Key); {
 		case order == 0:
