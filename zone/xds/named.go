@@ -128,6 +128,21 @@ func (s *sender) addressesOf(service *hostnames.Service) (out []netip.Addr) {
 	return out
 }
 
+// receivesFor reports whether the addresses that a service was assigned are the proxy's own: those of its inbounds, or all that
+// it has, as those of one pod behind a headless Service. A pod may have the address of another that is gone, which that one's
+// service still has.
+func (t *target) receivesFor(d *destined) bool {
+	if !d.assigned {
+		return false
+	}
+	for i := range t.inbounds {
+		if t.inbounds[i].listen.address == d.listen.address {
+			return true
+		}
+	}
+	return t.isAlone(d.backend.service.Resource)
+}
+
 // isAlone reports whether the proxy's own pod is all that is behind a service, whose assigned addresses are the pod's: that of
 // one pod behind a headless Service.
 func (t *target) isAlone(service *resources.Resource) bool {
@@ -166,7 +181,8 @@ func (s *sender) resolveNamed() (found []*destined) {
 				}
 				taken[listen] = true
 				found = append(found, s.destine(&outbound{listen: listen, field: b.name,
-					redirected: s.target.capture.port != 0, assigned: slices.Contains(service.Addresses, at)}, b, fmt.Sprintf("%s@%s:%d", b.name, listen.address, listen.port)))
+					redirected: s.target.capture.port != 0, assigned: slices.Contains(service.Addresses, at)},
+					b, fmt.Sprintf("%s@%s:%d", b.name, listen.address, listen.port)))
 			}
 		}
 		if some && s.target.answersNames() {

@@ -144,6 +144,11 @@ func TestAPodBehindItsOwnName(t *testing.T) {
 				"transparentProxying": map[string]any{"redirectPortInbound": 15006, "redirectPortOutbound": 15001}}})
 		batch.Ops = append(batch.Ops, store.Op{Put: dp})
 	}
+	gone := testResource(resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "shop", Name: "gone"}, nil,
+		map[string]any{"selector": map[string]any{"dataplaneRef": map[string]any{"name": "gone"}},
+			"ports": []any{map[string]any{"port": 82, "appProtocol": "http"}}})
+	gone.Labels[resources.LabelHeadless], gone.Status = "true", []byte(`{"vips":[{"ip":"10.1.0.6"}]}`) // a pod that had the address
+	batch.Ops = append(batch.Ops, store.Op{Put: gone})
 	if _, err := s.Apply(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		logs = &out.logs.ToRules
 	}
 	for _, d := range p.found {
-		if d.redirected && (t.receivesAt(d.listen) || d.assigned && t.isAlone(d.backend.service.Resource)) {
+		if d.redirected && (t.receivesAt(d.listen) || t.receivesFor(d)) {
 			continue
 		}
 		key := listenedKey{listens: d.listens}
