@@ -15,10 +15,11 @@ const Audience = "causeway-proxy"
 var (
 	// ErrRefused reports a token that proves no pod.
 	ErrRefused = errors.New("the token proves no pod")
-	// ErrExpired and ErrNotYet report a token that is refused because of its times, and wrap ErrRefused: the kubelet has not
-	// renewed it, or the clocks of the zone and of the API server differ.
+	// ErrExpired reports a token that has expired, and wraps ErrRefused: the kubelet has not renewed it, or the clocks of the zone
+	// and of the API server differ.
 	ErrExpired = fmt.Errorf("%w: it has expired", ErrRefused)
-	ErrNotYet  = fmt.Errorf("%w: it is not valid yet", ErrRefused)
+	// ErrNotYet reports a token that is not valid yet, and wraps ErrRefused: the clocks differ.
+	ErrNotYet = fmt.Errorf("%w: it is not valid yet", ErrRefused)
 	// ErrUnknown reports that a token's validity is unknown: the API server is unreachable, or does not let us ask.
 	ErrUnknown = errors.New("the Kubernetes API server does not say whose token it is")
 )
