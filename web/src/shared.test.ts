@@ -52,3 +52,15 @@ test("what is no JSON is compared by identity", () => {
   expect(now.at).not.toBe(at);
   expect(now.element).not.toBe(element);
 });
+
+test.each([
+  ["__proto__", '{"a": {}}', '{"__proto__": {}}'],
+  ["__proto__ with another value", '{"__proto__": {"a": 1}}', '{"__proto__": {"a": 2}}'],
+  ["constructor", '{"a": {}}', '{"constructor": {}}'],
+])("a key %s is a key like others", (_what, before, text) => {
+  const [old, now] = [JSON.parse(before), JSON.parse(text)] as [object, object];
+  expect(shared(old, now)).toBe(now);
+  expect(JSON.stringify(now)).toBe(JSON.stringify(JSON.parse(text)));
+  expect(shared(now, JSON.parse(text) as object)).toBe(now);
+  expect(Object.getPrototypeOf(now)).toBe(Object.prototype);
+});

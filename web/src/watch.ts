@@ -41,11 +41,18 @@ export function useProblems(enabled: boolean, since: Since, changed: () => void)
   return useWatch(!enabled || from === undefined ? "" : "problems of proxies", ask, changed, 10 * pause, from);
 }
 
-/** useFirst returns the revision of the first answer of a view: nothing that changes after it is missed. Of a refusal it is 0. */
-function useFirst({ asking, data }: Since): string | undefined {
+/** useFirst returns the revision of the first answer of a view: nothing that changes after it is missed. */
+function useFirst(since: Since): string | undefined {
   const first = useRef<string>(undefined);
-  if (first.current === undefined && !asking) first.current = data?.revision ?? "0";
+  first.current ??= revisionOf(since);
   return first.current;
+}
+
+/** revisionOf returns the revision of an answer, 0 of a refusal, and nothing while the question is under way. */
+export function revisionOf({ asking, data, refusal }: Since): string | undefined {
+  if (asking) return undefined;
+  // An older answer that is still shown is no reason to say that changes arrive.
+  return refusal === undefined ? (data?.revision ?? "0") : "0";
 }
 
 /** useSync calls changed when anything of the sync of a zone with its global has changed. Without a name it is the asked zone's own. */
