@@ -271,13 +271,14 @@ test-systemd: $(page) $(nfpm_ready) ## install the packages in a fresh Debian wi
 test-kubernetes: tools-kubernetes $(envoy_ready) $(helm_ready) $(gotestsum_ready) ## definitions and charts in a real cluster, whose programs are built the first time (10 minutes and more)
 	$(GOTESTSUM) --packages=./test/kubernetes/... -- -timeout 60m -count=1 $(ARGS)
 
-# Of those on a node: definitions, charts of a global and of a zone, policies by kubectl that Envoys of pods enforce, who may write
-# them, what kubectl shows, and namespaces that are deleted. They start one node and take four minutes. A result holds until a
-# program, a chart, a definition or a page that they follow changes. TestTestsOfTheGateExist checks this list and the next one.
-CLUSTER := Columns Definitions DefinitionsByHelm Install JoiningZone KeepsUnknownFields Namespaces RefusesWithoutUs Roles \
-	TakesValidDocuments Zone
+# Those on a node: definitions, charts of a global and of a zone, policies by kubectl that Envoys of pods enforce, who
+# may write them, what kubectl shows, and namespaces that are deleted. They start one node and take four minutes. A
+# result holds until a program, a chart, a definition or a page that they follow changes. TestTestsOfTheGateExist checks
+# this list and the next one.
+CLUSTER := Columns Definitions DefinitionsByHelm Install JoiningZone KeepsUnknownFields Namespaces RefusesWithoutUs \
+	Roles TakesValidDocuments Zone
 .PHONY: test-cluster
-test-cluster: tools-kubernetes $(envoy_ready) $(helm_ready) $(gotestsum_ready) ## the widest ones of test-kubernetes, on a real node, as the gate runs them (as root, on Debian; 10 minutes and more, the first time)
+test-cluster: tools-kubernetes $(envoy_ready) $(helm_ready) $(gotestsum_ready) ## the broadest tests of test-kubernetes, on a real node, as the gate runs them (as root, on Debian; 10 minutes and more, the first time)
 	@$(programs); CGO_ENABLED=0 $(GOTESTSUM) --packages=./test/kubernetes -- $(TESTFLAGS) $(call linked,/servers) -timeout 20m -run '^TestKubernetes($(subst $(space),|,$(strip $(CLUSTER))))$$' $(ARGS)
 
 # These need an API server, etcd and kubectl, and no node.
@@ -288,7 +289,7 @@ test-apiserver: tools-apiserver $(envoy_ready) $(gotestsum_ready) ## the quick o
 	@$(programs); CGO_ENABLED=0 $(GOTESTSUM) --packages=./test/kubernetes/bridge -- $(TESTFLAGS) $(call linked,/servers) -timeout 20m -parallel 2 -run '^TestKubernetes($(subst $(space),|,$(strip $(APISERVER))))$$' $(ARGS)
 
 .PHONY: demo-kubernetes
-demo-kubernetes: build tools-kubernetes $(envoy_ready) ## three real clusters, of a global and of two zones, and a zone beside them: policies by kubectl, and what Envoys make of them (ONCE=1: check and end; as root)
+demo-kubernetes: build tools-kubernetes $(envoy_ready) ## three real clusters, of a global and of two zones, and a zone beside them: policies by kubectl, and what Envoys decide (ONCE=1: check and end; as root)
 	$(GO) build -o bin/demo-kubernetes ./test/kubernetes/demo
 	exec bin/demo-kubernetes -bin bin
 

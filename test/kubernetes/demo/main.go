@@ -1,7 +1,8 @@
-// Command demo shows a mesh in Kubernetes: a global in one cluster, zone-1 and zone-3 in two others, and zone-2 beside them
-// on this machine. Users write the policies of the user stories by kubectl. It shows what real Envoys decide, also of calls
-// from pods of another cluster and from this machine, how long callers wait by a producer's and a consumer's policy, who would
-// be denied before anybody is, the roles of policies, under which names they are shown elsewhere, and their conditions.
+// Command demo shows a mesh in Kubernetes: a global in one cluster, zone-1 and zone-3 in two others, and zone-2 beside
+// them on this machine. Users write the policies of the user stories by kubectl. It shows what real Envoys decide,
+// including calls from pods of another cluster and from this machine. It also shows how long callers wait under a
+// producer's and a consumer's policy, whom a shadow deny would deny, the roles of policies, their names elsewhere, and
+// their conditions.
 //
 //	demo-kubernetes [-once] [-envoy PATH] [-bin FOLDER]
 //

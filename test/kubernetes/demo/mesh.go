@@ -53,7 +53,7 @@ type mesh struct {
 	root, dir, bin, envoy string
 	// global, one and three are clusters: of the global, of zone-1 and of zone-3.
 	global, one, three *node.Node
-	// links lead from this machine to the global, and to the zone ingress of zone-1.
+	// links lead from this machine to the global and to the zone ingress of zone-1.
 	links []*cluster.Link
 	// beside are the processes on this machine: zone-2 and its Envoys.
 	beside    *cluster.Cluster
@@ -164,11 +164,11 @@ func (m *mesh) installGlobal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.leads(ctx, address, service+":5685")
+	return m.lead(ctx, address, service+":5685")
 }
 
-// leads opens a link from an address of this machine.
-func (m *mesh) leads(ctx context.Context, address, to string) error {
+// lead opens a link from an address of this machine.
+func (m *mesh) lead(ctx context.Context, address, to string) error {
 	link, err := cluster.NewLinkAt(ctx, address, to)
 	if err == nil {
 		m.links = append(m.links, link)
@@ -201,10 +201,10 @@ func (m *mesh) installZone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.leads(ctx, fmt.Sprintf("%s:%d", m.one.Machine, ingressPort), service)
+	return m.lead(ctx, fmt.Sprintf("%s:%d", m.one.Machine, ingressPort), service)
 }
 
-// installOther installs zone-3, which answers for names of services.
+// installOther installs zone-3, which resolves names of services.
 func (m *mesh) installOther(ctx context.Context) error {
 	return m.installZoneIn(ctx, m.three, zone3, otherNamespace, "dns.enabled=true")
 }

@@ -88,8 +88,8 @@ func (m *mesh) tell(ctx context.Context, s story) ([]row, error) {
 	return rows, nil
 }
 
-// documents reads a file of test/demo, as its author writes it: in a cluster as objects, the operator's in the system
-// namespace. The Service in zone-1 is a MeshService already.
+// documents reads a file as its author writes it: in a cluster as objects, the operator's in the system namespace. The
+// Service in zone-1 is a MeshService already.
 func (m *mesh) documents(a applied) ([]*resources.Resource, error) {
 	raw, err := os.ReadFile(m.path(a))
 	if err != nil {
@@ -113,7 +113,7 @@ func (m *mesh) documents(a applied) ([]*resources.Resource, error) {
 	return out, nil
 }
 
-// path is where a file is.
+// path returns where a file is: in this folder or in test/demo.
 func (m *mesh) path(a applied) string {
 	own := filepath.Join(m.root, "test", "kubernetes", "demo", a.file)
 	if _, err := os.Stat(own); err == nil {
@@ -196,7 +196,7 @@ func (m *mesh) try(ctx context.Context, title string, c call) row {
 	return r
 }
 
-// judge calls once. Pods and proxies on this machine call by their own proxy, clients of zone-2 with identities of their own.
+// judge calls once. Pods and workloads call through their proxy, clients of zone-2 with their own identity.
 func (m *mesh) judge(ctx context.Context, c call) (outcome, error) {
 	if w := m.workloads[c.to]; w != nil {
 		v, err := w.Judge(ctx, m.clients[c.from], httpPort, "/")
@@ -217,8 +217,8 @@ func (m *mesh) judge(ctx context.Context, c call) (outcome, error) {
 // namespaces are those of pods that are not in the namespace default.
 var namespaces = map[string]string{prometheus1: "observability", consumer: "frontend-ns"}
 
-// status calls backend of zone-1 once, and returns the status of the answer. In zone-1, that is a Service; in zone-3, it has
-// the name that a HostnameGenerator gives it; and the proxy on this machine has an outbound.
+// status calls backend of zone-1 once, and returns the status of the answer. In zone-1, backend is a Service; in
+// zone-3, it has the name that a HostnameGenerator gives it; the proxy on this machine has an outbound.
 func (m *mesh) status(ctx context.Context, c call) (int, error) {
 	if w := m.workloads[c.from]; w != nil {
 		status, _, err := w.Call(ctx, "backend", "/"+c.path)
@@ -243,7 +243,7 @@ func (m *mesh) status(ctx context.Context, c call) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(out))
 }
 
-// resolve asks the nameserver of zone-3, as the resolver of a cluster does that forwards these names to it.
+// resolve asks the nameserver of zone-3, like the resolver of a cluster that forwards these names to it.
 func (m *mesh) resolve(ctx context.Context, host string) (string, error) {
 	server, err := kubectl(ctx, m.three, "-n", otherNamespace, "get", "service", otherSet+"-dns", "-o", "jsonpath={.spec.clusterIP}")
 	if err != nil {

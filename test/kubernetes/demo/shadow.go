@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// showShadow takes access to backend away from clients of zone-2: first in the shadow, where they are let in and a report names
-// them, and then in earnest.
+// showShadow takes access to backend away from clients of zone-2. In the shadow, they are still let in and a report
+// names them; then they are denied.
 func (m *mesh) showShadow(ctx context.Context) ([]row, error) {
 	const title = "shadow deny, then deny"
 	shadow, earnest := applied{"owner-6-take-access-away.yaml", zone1}, applied{"owner-deny-zone-2.yaml", zone1}

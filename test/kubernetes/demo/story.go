@@ -15,7 +15,7 @@ type call struct {
 	from, to string
 	// port is that of the called Service in zone-1. In zone-2 it is 0, for the only inbound.
 	port int
-	// path is what is called.
+	// path is the path of the request.
 	path string
 	want outcome
 }
@@ -65,7 +65,7 @@ const (
 	frontendsMay   = "owner-allow-frontends.yaml"
 )
 
-// stories returns the user stories of the seed.
+// stories returns the user stories.
 func stories() []story {
 	return []story{
 		{

@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// showTimeouts calls backend where it answers after 2 s. Its producer lets clients of all zones wait for 1 s, and a consumer
-// lets those of its own namespace wait for longer.
+// showTimeouts calls backend where it answers after 2 s. Its producer limits clients of all zones to 1 s, and a
+// consumer gives those of its own namespace longer.
 func (m *mesh) showTimeouts(ctx context.Context) ([]row, error) {
 	const slow = "slow"
 	producer, consumers := applied{"producer-timeout.yaml", zone1}, applied{"consumer-timeout.yaml", zone1}
