@@ -133,9 +133,10 @@ func BenchmarkWriteOfAPolicy(b *testing.B) {
 }
 
 // allocationsOfAWrite are the most allocations of a change of each policy, from the HTTP API to the store's file and the
-// audit log: a document is parsed once, and what nothing has changed in is not read for it.
-var allocationsOfAWrite = map[resources.Type]float64{resources.TypeMeshHTTPRoute: 850, resources.TypeMeshTimeout: 580,
-	resources.TypeMeshRateLimit: 610, resources.TypeMeshAccessLog: 620}
+// audit log, also under the race detector, which allocates a little itself: a document is parsed once, and what nothing has
+// changed in is not read for it.
+var allocationsOfAWrite = map[resources.Type]float64{resources.TypeMeshHTTPRoute: 900, resources.TypeMeshTimeout: 620,
+	resources.TypeMeshRateLimit: 650, resources.TypeMeshAccessLog: 670}
 
 func TestAWriteOfAPolicyAllocatesLittle(t *testing.T) { // it counts allocations, so it runs alone
 	w := newWriter(t, 20)
