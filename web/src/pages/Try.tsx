@@ -4,7 +4,7 @@ import { answered, api, Refusal, type Resource, type Schema } from "../api";
 import { Failure } from "../parts/Failure";
 import { KRI } from "../parts/Link";
 import { Verdicts } from "../parts/Verdicts";
-import { source } from "../text";
+import { source, visible } from "../text";
 
 // The editor's library comes with the first view that has one. Until then, the same text is in a plain field.
 const Editor = lazy(() => import("../parts/Editor"));
@@ -68,7 +68,8 @@ export function Try({ query }: { query: URLSearchParams }) {
       {linked !== undefined && <p className="warning">This text came with the link. Read it before you apply it.</p>}
       <p className="note" id="keys">{label}. Ctrl+Space completes, Escape closes the list, Tab leaves the editor.</p>
       <div className="editor">
-        <Suspense fallback={<textarea aria-label={label} spellCheck={false} value={text} onChange={(e) => setText(e.target.value)} />}>
+        {/* Until the editor is there, what it would mark is spelled out, and then the text cannot be changed. */}
+        <Suspense fallback={<textarea aria-label={label} spellCheck={false} readOnly={visible(text) !== text} value={visible(text)} onChange={(e) => setText(e.target.value)} />}>
           <Editor label={label} value={text} onChange={setText} />
         </Suspense>
       </div>
