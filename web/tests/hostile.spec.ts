@@ -153,3 +153,11 @@ test("the browser refuses to make markup or a script of a text, whoever tries", 
     expect(done, view).toEqual({ innerHTML: "TypeError", insertAdjacentHTML: "TypeError", script: "TypeError", policy: "TypeError", text: "done" });
   }
 });
+
+test("the field that stands in for the editor spells out what shows no glyph", async ({ page, mesh }) => {
+  await page.route("**/Editor*.js", () => undefined); // never
+  await page.goto(`${mesh.zone1}/ui/try?${new URLSearchParams({ text: "name: a\u202eb\n" })}`);
+  const field = page.getByRole("textbox", { name: "Resources, as YAML or JSON" });
+  await expect(field).toHaveValue(/a\\u202eb/);
+  await expect(field).not.toBeEditable();
+});
