@@ -19,7 +19,8 @@ var families = []struct{ name, file string }{{"IPv4", "tcp"}, {"IPv6", "tcp6"}}
 // listeners returns the owners of the ports that s redirects to.
 func listeners(s *Settings) ([]Listener, error) {
 	var out []Listener
-	for _, l := range []Listener{{Port: s.InboundPort, For: "inbound"}, {Port: s.OutboundPort, For: "outbound"}} {
+	for _, l := range []Listener{{Port: s.InboundPort, For: "inbound"}, {Port: s.OutboundPort, For: "outbound"},
+		{Port: s.ProofTo, For: "proof"}} {
 		if l.Port == 0 {
 			continue
 		}

@@ -85,6 +85,10 @@ func (s *Settings) inbound() (out []rule) {
 		return nil
 	}
 	out = append(out, rule{outside: true, to: loopback[0], verdict: drop, note: "to loopback, from elsewhere"})
+	if s.ProofPort != 0 { // before exclusions, so that it stands for all rules, whoever asks
+		out = append(out, rule{protocol: tcp, ports: Ports{s.ProofPort, s.ProofPort}, local: true, verdict: redirect, redirect: s.ProofTo,
+			note: "proof of the capture"})
+	}
 	for _, p := range s.ExcludeInboundAddresses {
 		out = append(out, rule{from: p, note: "excluded address"})
 	}

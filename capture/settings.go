@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,6 +33,10 @@ type Settings struct {
 	// DNSPort is the loopback port on which the proxy answers DNS. Queries of the machine's own processes, by UDP and
 	// TCP, to port 53 of any server go there; 0 leaves them alone.
 	DNSPort uint16 `json:"dnsPort,omitempty"`
+	// ProofPort is a port on which nobody listens. Connections to it from other machines go to ProofTo, a port of the
+	// proxy, whoever they come from. One that is answered there proves that the rules are installed. 0 for none.
+	ProofPort uint16 `json:"proofPort,omitempty"`
+	ProofTo   uint16 `json:"proofTo,omitempty"`
 	// InboundPorts limits the captured incoming ports; empty means all.
 	InboundPorts []Ports `json:"inboundPorts,omitempty"`
 	// ExcludeInboundPorts, and connections from ExcludeInboundAddresses, reach the application without the proxy.
@@ -156,8 +161,11 @@ func (s *Settings) check() error {
 			return wrong("a list has %d entries: at most %d; use ranges", n, maxEntries)
 		}
 	}
+	if why := s.wrongProof(); why != "" {
+		return wrong("%s", why)
+	}
 	for _, g := range s.GuardPorts {
-		if g.has(s.InboundPort) || g.has(s.OutboundPort) || g.has(s.DNSPort) {
+		if slices.ContainsFunc([]uint16{s.InboundPort, s.OutboundPort, s.DNSPort, s.ProofPort, s.ProofTo}, g.has) {
 			return wrong("guarded port %s is the proxy's own: guard the application's", g)
 		}
 		for _, e := range s.ExcludeInboundPorts {
@@ -170,6 +178,21 @@ func (s *Settings) check() error {
 		}
 	}
 	return nil
+}
+
+// wrongProof returns why the port that proves the capture does not; empty if it does, or there is none.
+func (s *Settings) wrongProof() string {
+	switch {
+	case s.ProofPort == 0 && s.ProofTo == 0:
+		return ""
+	case s.ProofPort == 0 || s.ProofTo == 0:
+		return fmt.Sprintf("one of the port that proves the capture (%d) and where it leads (%d): want both", s.ProofPort, s.ProofTo)
+	case s.InboundPort == 0:
+		return "a port that proves the capture without an inbound port: it would prove nothing about it"
+	case slices.Contains([]uint16{s.ProofTo, s.InboundPort, s.OutboundPort, s.DNSPort}, s.ProofPort):
+		return fmt.Sprintf("port %d, which proves the capture, is the proxy's: nobody may listen on it", s.ProofPort)
+	}
+	return ""
 }
 
 // captures reports whether one of InboundPorts contains a whole range.

@@ -22,6 +22,10 @@ func TestRefusedSettings(t *testing.T) {
 		"the proxy's own":     {ProxyUser: 1, InboundPort: 80, GuardPorts: one},
 		"without an inbound":  {ProxyUser: 1, OutboundPort: 1, ExcludeInboundPorts: one},
 		"without an outbound": {ProxyUser: 1, InboundPort: 1, ExcludeOutboundPorts: one},
+		"prove nothing":       {ProxyUser: 1, OutboundPort: 1, ProofPort: 2, ProofTo: 3},
+		"want both":           {ProxyUser: 1, InboundPort: 1, ProofPort: 2},
+		"may listen on it":    {ProxyUser: 1, InboundPort: 1, ProofPort: 1, ProofTo: 3},
+		"port 80 is the":      {ProxyUser: 1, InboundPort: 1, ProofPort: 80, ProofTo: 3, GuardPorts: one},
 		"65 entries":          {ProxyUser: 1, InboundPort: 1, ExcludeInboundPorts: make([]capture.Ports, 65)},
 	} {
 		if _, err := capture.Install(s); !errors.Is(err, capture.ErrSettings) || !strings.Contains(err.Error(), name) &&

@@ -66,7 +66,7 @@ func TestStatus(t *testing.T) {
 	if m.uninstall() {
 		t.Error("nothing was removed")
 	}
-	full := capture.Settings{InboundPort: 15006, OutboundPort: 15001, DNSPort: 15053,
+	full := capture.Settings{InboundPort: 15006, OutboundPort: 15001, DNSPort: 15053, ProofPort: 15023, ProofTo: 15021,
 		InboundPorts:        []capture.Ports{{First: 1000, Last: 2000}, {First: 80, Last: 80}},
 		ExcludeInboundPorts: []capture.Ports{{First: 22, Last: 22}}, GuardPorts: []capture.Ports{{First: 80, Last: 80}},
 		ExcludeOutboundPorts: []capture.Ports{{First: 5678, Last: 5685}}, ExcludeUsers: []uint32{otherUser},

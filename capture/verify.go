@@ -55,7 +55,7 @@ func Verify(ctx context.Context, s Settings) error {
 // capturedPort returns a port, other than the proxy's, to which incoming connections are captured.
 func (s *Settings) capturedPort() (uint16, error) {
 	for port := uint16(1); s.InboundPort != 0 && port != 0; port++ {
-		one, out := Ports{port, port}, port == s.InboundPort
+		one, out := Ports{port, port}, port == s.InboundPort || port == s.ProofPort
 		for _, p := range s.ExcludeInboundPorts {
 			out = out || p.has(port)
 		}
