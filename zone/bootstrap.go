@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -43,7 +44,8 @@ type BootstrapConfig struct {
 	// the bootstrap. A token needs TLS or loopback.
 	Token string
 	// RenewedTokenFile is the absolute path of a token that is renewed, for example by the kubelet. It replaces Token.
-	// The proxy watches it through TokenSource, the absolute path of the file with DescribeToken's output.
+	// The proxy watches it through TokenSource, the absolute path of the file with DescribeToken's output. Without one, it
+	// watches the folder of the token by itself, which needs Envoy 1.40 or later.
 	RenewedTokenFile, TokenSource string
 	// SpireSocket is the absolute path of the socket of the SPIRE agent beside the proxy, which a MeshIdentity with the
 	// provider Spire needs. Empty if there is none.
@@ -63,9 +65,11 @@ type BootstrapConfig struct {
 	// configuration. Empty turns that off.
 	ReadyAddress string
 	// Probes are the kubelet's probes, which the proxy answers at ProbeAddress (`ip:port`) for the application at
-	// ApplicationAddress.
-	Probes                           []injection.Probe
-	ProbeAddress, ApplicationAddress string
+	// ApplicationAddress, an IP address. If ApplicationLater is set, the address takes the place of that text later, and is
+	// of IPv6 if ApplicationIPv6 is set.
+	Probes                            []injection.Probe
+	ProbeAddress, ApplicationAddress  string
+	ApplicationLater, ApplicationIPv6 bool
 	// PushMetricsEvery is how often the proxy sends its metrics to the collector of a MeshMetric. Zero turns that off.
 	PushMetricsEvery time.Duration
 	// MaxConnections limits the downstream connections that Envoy accepts, 50,000 when zero.
@@ -175,8 +179,10 @@ func (cfg *BootstrapConfig) fill() error {
 		return errors.New("gateway: is for a Dataplane with networking.gateway, not for a zone ingress")
 	case cfg.RenewedTokenFile != "" && cfg.Token != "":
 		return errors.New("renewed token file: cannot be combined with a token: use one of them")
-	case cfg.RenewedTokenFile != "" && (!filepath.IsAbs(cfg.RenewedTokenFile) || !filepath.IsAbs(cfg.TokenSource)):
+	case cfg.RenewedTokenFile != "" && (!filepath.IsAbs(cfg.RenewedTokenFile) || cfg.TokenSource != "" && !filepath.IsAbs(cfg.TokenSource)):
 		return fmt.Errorf("renewed token file %q: want absolute paths for it and for the file that describes it: the proxy reads both", cfg.RenewedTokenFile)
+	case cfg.RenewedTokenFile != "" && cfg.TokenSource == "" && strings.ContainsAny(cfg.RenewedTokenFile, "%:()"):
+		return fmt.Errorf("renewed token file %q: its path has one of the characters %%:(), which Envoy reads as its own", cfg.RenewedTokenFile)
 	case cfg.MaxHeap < minMaxHeap:
 		return fmt.Errorf("max heap: want at least %d MiB", minMaxHeap>>20)
 	}

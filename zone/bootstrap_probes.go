@@ -3,10 +3,8 @@ package zone
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -60,9 +58,14 @@ func (cfg *BootstrapConfig) addProbes(b *bootstrapv3.Bootstrap) error {
 	if err != nil || at.Port() == 0 {
 		return fmt.Errorf("probe address %q: want an IP address and a port, such as 0.0.0.0:15020", cfg.ProbeAddress)
 	}
-	p := &prober{clusters: map[string]bool{}, b: b}
-	if p.address, err = netip.ParseAddr(cfg.ApplicationAddress); err != nil {
-		return fmt.Errorf("application address %q: want the application's IP address", cfg.ApplicationAddress)
+	p := &prober{clusters: map[string]bool{}, b: b, address: cfg.ApplicationAddress, six: cfg.ApplicationIPv6}
+	if !cfg.ApplicationLater {
+		address, err := netip.ParseAddr(cfg.ApplicationAddress)
+		if err != nil {
+			return fmt.Errorf("application address %q: want the application's IP address", cfg.ApplicationAddress)
+		}
+		address = address.Unmap()
+		p.address, p.six, p.loopback = address.String(), address.Is6(), address.IsLoopback()
 	}
 	if cfg.ZoneIngress != "" || len(cfg.Probes) > injection.MaxProbes {
 		return fmt.Errorf("probes: want a proxy of a Dataplane, and at most %d", injection.MaxProbes)
@@ -93,8 +96,10 @@ func (cfg *BootstrapConfig) addProbes(b *bootstrapv3.Bootstrap) error {
 
 // prober builds the configuration that answers probes.
 type prober struct {
-	b       *bootstrapv3.Bootstrap
-	address netip.Addr // of the application
+	b *bootstrapv3.Bootstrap
+	// address is that of the application, six reports whether it is of IPv6.
+	address       string
+	six, loopback bool
 	// clusters holds the names of the clusters added so far.
 	clusters map[string]bool
 	routes   []*routev3.Route
@@ -141,7 +146,7 @@ func (p *prober) addRequest(probe *injection.Probe) error {
 		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}, Timeout: durationpb.New(time.Duration(probe.Timeout) * time.Second),
 		IdleTimeout: durationpb.New(hookTime), PrefixRewrite: requestPath(get.Path),
 		HostRewriteSpecifier: &routev3.RouteAction_HostRewriteLiteral{
-			HostRewriteLiteral: net.JoinHostPort(p.address.String(), strconv.Itoa(int(probe.Port)))},
+			HostRewriteLiteral: p.host(probe.Port)},
 	}
 	route := &routev3.Route{
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: probe.Path}, Headers: asked(probe.Path)},
@@ -174,6 +179,14 @@ func (p *prober) addRequest(probe *injection.Probe) error {
 	}
 	p.routes = append(p.routes, route)
 	return nil
+}
+
+// host returns the host of a request to a port of the application.
+func (p *prober) host(port uint32) string {
+	if p.six {
+		return fmt.Sprintf("[%s]:%d", p.address, port)
+	}
+	return fmt.Sprintf("%s:%d", p.address, port)
 }
 
 // header adds a header with a literal value.

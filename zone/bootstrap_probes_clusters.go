@@ -91,16 +91,15 @@ func (p *prober) checkedCluster(probe *injection.Probe) (string, error) {
 // source address that capture lets pass.
 func (p *prober) cluster(name string, port uint32) *clusterv3.Cluster {
 	p.clusters[name] = true
-	address := p.address.Unmap()
 	c := &clusterv3.Cluster{Name: name, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		ConnectTimeout: durationpb.New(probeConnectTime)}
-	at := socketAddress(address.String(), port)
+	at := socketAddress(p.address, port)
 	switch {
-	case address.IsLoopback():
-	case address.Is4():
-		c.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: socketAddress(xds.OwnSource, 0).GetSocketAddress()}
-	default:
+	case p.loopback:
+	case p.six:
 		at = socketAddress("127.0.0.1", port)
+	default:
+		c.UpstreamBindConfig = &corev3.BindConfig{SourceAddress: socketAddress(xds.OwnSource, 0).GetSocketAddress()}
 	}
 	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: name, Endpoints: []*endpointv3.LocalityLbEndpoints{{
 		LbEndpoints: []*endpointv3.LbEndpoint{{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: at}}}}}}}

@@ -166,9 +166,20 @@ func kubelet(t *testing.T, dir string, round int, token string) {
 	}
 }
 
-// TestRenewedTokens: a real Envoy follows a token that is renewed as the kubelet renews it, and shows it nowhere.
+// TestRenewedTokens: a real Envoy follows a token that is renewed as the kubelet renews it, and shows it nowhere: by a file
+// that describes it, and by its name in the bootstrap alone, as in pods.
 func TestRenewedTokens(t *testing.T) {
 	t.Parallel()
+	for name, describe := range map[string]bool{"described by a file": true, "named in the bootstrap": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			renewsTokens(t, describe)
+		})
+	}
+}
+
+func renewsTokens(t *testing.T, describe bool) {
+	t.Helper()
 	log := &lockedBuffer{}
 	z := runZone(t, func(c *zone.Config) {
 		c.XDSRequireCredentials, c.Log = true, slog.New(slog.NewTextHandler(log, nil))
@@ -177,12 +188,14 @@ func TestRenewedTokens(t *testing.T) {
 	z.dataplane(freePort(t), service)
 	dir := t.TempDir()
 	kubelet(t, dir, 1, z.token(`{"dataplane": "frontend"}`).Token)
-	text, err := zone.DescribeToken(filepath.Join(dir, "token"))
-	must(t, err)
-	source := filepath.Join(t.TempDir(), "token.yaml")
-	must(t, os.WriteFile(source, text, 0o600))
-	e := (&world{t: t, address: z.addresses["xds"]}).startEnvoy(zone.BootstrapConfig{Dataplane: "backend",
-		RenewedTokenFile: filepath.Join(dir, "token"), TokenSource: source})
+	cfg := zone.BootstrapConfig{Dataplane: "backend", RenewedTokenFile: filepath.Join(dir, "token")}
+	if describe {
+		text, err := zone.DescribeToken(cfg.RenewedTokenFile)
+		must(t, err)
+		cfg.TokenSource = filepath.Join(t.TempDir(), "token.yaml")
+		must(t, os.WriteFile(cfg.TokenSource, text, 0o600))
+	}
+	e := (&world{t: t, address: z.addresses["xds"]}).startEnvoy(cfg)
 	eventually(t, "the refusal of another's token", func() bool { return strings.Contains(log.String(), "reason=another-proxy") })
 	connected := func(want string) {
 		t.Helper()
