@@ -44,14 +44,14 @@ func (b *Bridge) judgePod(ctx context.Context, r *admissionRequest) *admissionRe
 	}
 	result, err := injection.Inject(r.Object, ns, settings)
 	switch {
+	case errors.Is(err, injection.ErrNone):
+		return refusedPod(http.StatusServiceUnavailable, err.Error()+
+			": the operator turns it on by the value injection.enabled of the chart causeway-zone")
 	case errors.Is(err, injection.ErrRefused):
 		return refusedPod(http.StatusUnprocessableEntity, err.Error())
 	case err != nil:
 		b.Log.Error("a pod cannot get its proxy", "namespace", r.Namespace, "error", err)
 		return refusedPod(http.StatusInternalServerError, "the pod cannot get its proxy: "+err.Error())
-	case len(result.Patch) > 0 && b.Injection == nil:
-		return refusedPod(http.StatusServiceUnavailable, "the pod asks for a proxy, and this zone gives pods none: "+
-			"the operator turns it on by the value injection.enabled of the chart causeway-zone")
 	}
 	return b.injected(result)
 }

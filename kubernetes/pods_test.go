@@ -38,7 +38,8 @@ func newPodRig(t *testing.T) *podRig {
 	p.Serving = &Certificate{secret: "s"}
 	p.Injection = func() *injection.Settings {
 		return &injection.Settings{Image: "causeway-zone:1", Envoy: "envoy:1", XDSAddress: "causeway-zone.mesh-system.svc:5678",
-			XDSCA: "ca", Audience: "causeway-proxy", SystemNamespace: "mesh-system"}
+			XDSCA: "ca", Audience: "causeway-proxy", SystemNamespace: "mesh-system",
+			Bootstrap: func(b *injection.Bootstrap) ([]byte, error) { return fmt.Appendf(nil, "%+v", *b), nil }}
 	}
 	return p
 }
@@ -75,7 +76,7 @@ func TestPodsGetTheirProxy(t *testing.T) {
 	if err := json.Unmarshal(got.Patch, &patch); err != nil || !got.Allowed || got.PatchType != "JSONPatch" || len(patch) != 3 {
 		t.Fatalf("%+v %s: %v", got, got.Patch, err)
 	}
-	for _, part := range []string{`"name":"causeway-proxy"`, `"image":"envoy:1"`, `"45s"`, "kube-api-access-7xk2v", "causeway-zone.mesh-system.svc:5678"} {
+	for _, part := range []string{`"name":"causeway-proxy"`, `"image":"envoy:1"`, `Drain:45s`, "kube-api-access-7xk2v", "causeway-zone.mesh-system.svc:5678"} {
 		if !strings.Contains(string(got.Patch), part) {
 			t.Errorf("the patch has no %s: %s", part, got.Patch)
 		}

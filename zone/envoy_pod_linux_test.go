@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -58,10 +59,12 @@ func TestCapturedProbes(t *testing.T) {
 	}
 	settings := captured
 	settings.ExcludeInboundPorts = []capture.Ports{{First: 15020, Last: 15020}}
+	settings.ProofPort, settings.ProofTo = injection.ProofPort, 15021
 	backend.capture(settings)
-	backend.envoy(zone.BootstrapConfig{Dataplane: "backend", Probes: probes, ProbeAddress: "0.0.0.0:15020", ApplicationAddress: backend4})
-	get := func(port int, path string) int {
-		c, err := node.dial(0, fmt.Sprintf("%s:%d", backend4, port))
+	backend.envoy(zone.BootstrapConfig{Dataplane: "backend", Probes: probes, ProbeAddress: "0.0.0.0:15020", ApplicationAddress: backend4,
+		ReadyAddress: "[::]:15021"})
+	getAt := func(host string, port int, path string) int {
+		c, err := node.dial(0, net.JoinHostPort(host, strconv.Itoa(port)))
 		if err != nil {
 			return 0
 		}
@@ -74,6 +77,13 @@ func TestCapturedProbes(t *testing.T) {
 		defer resp.Body.Close()
 		_, _ = io.Copy(io.Discard, resp.Body)
 		return resp.StatusCode
+	}
+	get := func(port int, path string) int { return getAt(backend4, port, path) }
+	for _, host := range []string{backend4, backend6} { // as the kubelet asks for the start of a pod that a plugin captures
+		eventually(t, "the proof at "+host, func() bool { return getAt(host, injection.ProofPort, "/ready") == 200 })
+		if got := getAt(host, injection.ProofPort, "/config_dump"); got != 404 {
+			t.Errorf("the port that proves capture shows more: %d", got)
+		}
 	}
 	for path, want := range map[string]int{"/http/8080": 200, "/tcp/8080": 200, "/http/9090": 200, "/tcp/9090": 200, "/http/7070": 503, "/tcp/7070": 503} {
 		eventually(t, fmt.Sprint(path, " to answer ", want), func() bool { return get(15020, path) == want })

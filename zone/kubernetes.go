@@ -1,12 +1,14 @@
 package zone
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/kubernetes"
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/kubernetes/discovery"
 	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/kubernetes/podtoken"
@@ -14,6 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
 // Injection holds the operator's settings for the proxies that the zone injects into pods. Without an image, it injects
@@ -55,10 +58,19 @@ func injectionOf(cfg *Config, p *ports) func() *injection.Settings {
 	return func() *injection.Settings {
 		s := &injection.Settings{Image: cfg.Injection.Image, Envoy: cfg.Injection.EnvoyImage, XDSAddress: cfg.Injection.XDSAddress,
 			Audience: podtoken.Audience, SystemNamespace: cmp.Or(cfg.SystemNamespace, resources.DefaultSystemNamespace)}
-		s.ClusterDNS, s.CNI = cfg.DNSAddress != "", cfg.Injection.CNI
+		s.ClusterDNS, s.CNI, s.IPv6, s.Bootstrap = cfg.DNSAddress != "", cfg.Injection.CNI, apiserver.PrefersIPv6(), PodBootstrap
 		s.XDSCA = string(p.authority())
 		return s
 	}
+}
+
+// PodBootstrap returns the bootstrap of the proxy of a pod, as YAML.
+func PodBootstrap(b *injection.Bootstrap) ([]byte, error) {
+	text, err := Bootstrap(BootstrapConfig{Mesh: b.Mesh, Namespace: b.Namespace, Dataplane: b.Name, XDSAddress: b.XDSAddress, XDSCA: b.XDSCA,
+		RenewedTokenFile: b.TokenFile, AdminAddress: b.AdminAddress, ReadyAddress: b.ReadyAddress, DrainTime: b.Drain, ClusterDNS: b.ClusterDNS,
+		Probes: b.Probes, ProbeAddress: b.ProbeAddress, ApplicationAddress: b.Application, ApplicationLater: true, ApplicationIPv6: b.IPv6})
+	_, text, _ = bytes.Cut(text, []byte("\n")) // the first line says how to start Envoy, which the pod says
+	return text, err
 }
 
 // newBridge returns the connection to a Kubernetes cluster, which also tells the HTTP API what users write there; nil
@@ -79,13 +91,13 @@ func newBridge(cfg *Config, o *opened, p *ports, spread *rollout, diagnostics *s
 
 // newDiscovery returns the controller that makes Dataplanes and MeshServices of the cluster's pods and Services; nil
 // without a cluster.
-func newDiscovery(cfg *Config, o *opened, p *ports, bridge *kubernetes.Bridge, authorities *identity.Authorities,
+func newDiscovery(cfg *Config, o *opened, p *ports, bridge *kubernetes.Bridge, authorities *identity.Authorities, proxies *xds.Proxies,
 	diagnostics *server.Diagnostics) *discovery.Controller {
 	if bridge == nil {
 		return nil
 	}
 	d := discovery.New(discovery.Config{Client: bridge.Client, Store: o.store, Home: o.home, Limits: cfg.NamespaceLimits,
-		Authority: p.authority,
+		Authority: p.authority, Settled: proxies.Settled, Now: cfg.Now,
 		Identities: func(mesh string) func(*resources.Resource) []string {
 			return identitiesIn(o.store, o.home, authorities, mesh)
 		}, Log: cfg.Log})

@@ -145,7 +145,7 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 		return err
 	}
 	return server.Together(ctx, func(ctx context.Context) error { return cfg.term.Run(ctx, o.store) }, o.guard.Issuer().Run, publisher.Run, proxies.Run, bridge.Run,
-		newDiscovery(cfg, o, ports, bridge, authorities, diagnostics).Run, held.Run,
+		newDiscovery(cfg, o, ports, bridge, authorities, proxies, diagnostics).Run, held.Run,
 		func(ctx context.Context) error { return cfg.folder.Run(ctx, cfg.Log) },
 		func(ctx context.Context) error { return ports.certificate.Run(ctx, cfg.Log) },
 		func(ctx context.Context) error { return sources.follow(ctx, proxies.SourcesChanged) },

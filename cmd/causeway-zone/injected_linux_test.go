@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"encoding/pem"
 	"os"
@@ -15,10 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/causeway-mesh/causeway/capture"
+	"github.com/causeway-mesh/causeway/capture/cni"
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/server/programtest"
+	"github.com/causeway-mesh/causeway/zone"
 )
 
 // TestInjectedContainersRun: what injection puts into a pod are commands that this program and Envoy take.
@@ -37,67 +40,93 @@ func TestInjectedContainersRun(t *testing.T) {
   "traffic.kuma.io/exclude-outbound-ports":"3306","traffic.kuma.io/exclude-inbound-ips":"10.0.0.1",
   "traffic.kuma.io/exclude-outbound-ips":"fd00::/8","kuma.io/sidecar-proxy-concurrency":"1"}},"spec":{"containers":[{"name":"app","readinessProbe":{"httpGet":{"path":"/a?b=$(C)%","port":8080,
   "scheme":"HTTPS"}},"livenessProbe":{"grpc":{"port":9000,"service":"shop"}},"startupProbe":{"tcpSocket":{"port":8080}}}]}}`), injection.Namespace{Name: "shop", Labels: map[string]string{"kuma.io/sidecar-injection": "enabled"}}
-	zone := injection.Settings{XDSAddress: "causeway-zone.mesh.svc:5678", XDSCA: string(pem.EncodeToMemory(ca))}
-	result, err := injection.Inject(pod, ns, &zone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var containers []struct{ Args []string }
-	if err := json.Unmarshal(result.Patch[0].Value, &containers); err != nil || len(containers) != 3 {
-		t.Fatalf("%v: %s", err, result.Patch[0].Value)
-	}
-	here := strings.NewReplacer("/run/causeway-proxy", dir, "/var/run/secrets/causeway.io", dir, "$(POD_NAME)", "backend-1",
-		"$(POD_NAMESPACE)", "shop", "$(POD_IP)", "10.0.0.1", "$$", "$")
-	for _, c := range containers {
-		for i := range c.Args {
-			c.Args[i] = here.Replace(c.Args[i])
-		}
-	}
+	wanted := injection.Settings{XDSAddress: "causeway-zone.mesh.svc:5678", XDSCA: string(pem.EncodeToMemory(ca)), Nonce: rand.Text(),
+		Bootstrap: zone.PodBootstrap}
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("e30.e30.c2ln"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := func(args []string) {
+	// Kubernetes replaces from the left, and makes one of two dollars.
+	here := strings.NewReplacer("/var/run/secrets/causeway.io", dir, "$(CAUSEWAY_POD_NAME)", "backend-1", "$(CAUSEWAY_POD_IP)", "10.0.0.1", "$$", "$")
+	injected := func(want int) (containers []struct{ Args []string }, annotations map[string]string) {
 		t.Helper()
-		root, out := newRoot(), &bytes.Buffer{}
-		root.SetArgs(args)
-		root.SetOut(out)
-		if status := settings.Execute(root, out); status != 0 {
-			t.Errorf("%s: status %d: %s", args, status, out)
+		result, err := injection.Inject(pod, ns, &wanted)
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, op := range result.Patch {
+			into := any(&containers)
+			switch op.Path {
+			case "/metadata/annotations":
+				into = &annotations
+			case "/spec/initContainers":
+			default:
+				continue
+			}
+			if err := json.Unmarshal(op.Value, into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(containers) != want {
+			t.Fatalf("%d containers, want %d", len(containers), want)
+		}
+		for _, c := range containers {
+			for i := range c.Args {
+				c.Args[i] = here.Replace(c.Args[i])
+			}
+		}
+		return containers, annotations
 	}
-	run(containers[0].Args)
 	envoy, err := programtest.Envoy()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(envoy, append(containers[2].Args, "--mode", "validate")...).CombinedOutput(); err != nil {
-		t.Errorf("envoy %s: %v: %s", containers[2].Args, err, out)
+	starts := func(args []string) {
+		t.Helper()
+		if text := args[1]; !strings.Contains(text, "/a?b=$(C)%") || strings.Contains(text, "$$") || !strings.Contains(text, "default.backend-1") {
+			t.Errorf("the bootstrap is %s", text)
+		}
+		if out, err := exec.Command(envoy, append(args, "--mode", "validate")...).CombinedOutput(); err != nil {
+			t.Errorf("envoy %s: %v: %s", args, err, out)
+		}
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread, which leaves this network, ends with the goroutine
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			t.Logf("this machine lets us make no network namespaces: %v", err)
-			return
+	network := func(f func()) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread() // and never unlocked: the thread, which leaves this network, ends with the goroutine
+			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+				t.Logf("this machine lets us make no network namespaces: %v", err)
+				return
+			}
+			f()
+			if s, err := capture.Read(); err != nil || s.State != capture.Installed || len(s.Settings.ExcludeInboundPorts) != 4 ||
+				(s.Settings.ProofPort == injection.ProofPort) != wanted.CNI {
+				t.Errorf("%+v, %v", s, err)
+			}
+		}()
+		<-done
+	}
+	containers, _ := injected(2)
+	starts(containers[1].Args)
+	network(func() {
+		root, out := newRoot(), &bytes.Buffer{}
+		root.SetArgs(containers[0].Args)
+		root.SetOut(out)
+		if status := settings.Execute(root, out); status != 0 {
+			t.Errorf("%s: status %d: %s", containers[0].Args, status, out)
 		}
-		run(containers[1].Args)
-		if s, err := capture.Read(); err != nil || s.State != capture.Installed || len(s.Settings.ExcludeInboundPorts) != 4 {
-			t.Errorf("%+v, %v", s, err)
-		}
-	}()
-	<-done
+	})
 
-	zone.CNI = true
-	if result, err = injection.Inject(pod, ns, &zone); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(result.Patch[0].Value, &containers); err != nil || len(containers) != 3 {
-		t.Fatalf("%v: %s", err, result.Patch[0].Value)
-	}
-	root, out := newRoot(), &bytes.Buffer{}
-	root.SetArgs(containers[1].Args)
-	if status := settings.Execute(root, out); status != 1 || !strings.Contains(out.String(), "run it as the proxy's, 56785") {
-		t.Errorf("%s: status %d: %s", containers[1].Args, status, out)
-	}
+	wanted.CNI, wanted.IPv6 = true, true
+	containers, annotations := injected(1)
+	starts(containers[0].Args)
+	network(func() {
+		rules, err := capture.ParseSettings(annotations[cni.Annotation])
+		if err == nil {
+			_, err = capture.Install(*rules)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -209,4 +210,11 @@ func (a *access) dial(ctx context.Context, network, address string) (net.Conn, e
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
+}
+
+// PrefersIPv6 reports whether this process is in a pod of a cluster whose first addresses are of IPv6: those of the API
+// server's Service are of the family that pods have as theirs.
+func PrefersIPv6() bool {
+	ip, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST"))
+	return err == nil && ip.Is6() && !ip.Is4In6()
 }

@@ -32,6 +32,11 @@ type Config struct {
 	// Authority returns the PEM text of the certificates that sign the zone's own, by which proxies verify it. If it is nil,
 	// no pod is told that its proxy trusts others.
 	Authority func() []byte
+	// Settled reports whether the proxy of a Dataplane is connected and has taken all of its configuration. If it is nil, no
+	// pod is said not to be captured by a plugin.
+	Settled func(dataplane resources.Key) bool
+	// Now is the clock; time.Now if it is nil.
+	Now func() time.Time
 	// Resolve returns the addresses of a load balancer's name; those of the system's resolver if it is nil.
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 	Log     *slog.Logger
@@ -74,6 +79,8 @@ type Controller struct {
 	reasons map[object][]string
 	// known are the names of load balancers.
 	known map[string]host
+	// awaited are the pods whose capture is not proven yet.
+	awaited map[apiserver.Name]*awaited
 }
 
 // space is one namespace.
@@ -96,7 +103,10 @@ func New(c Config) *Controller {
 	d := &Controller{Config: c, work: make(chan struct{}, 1), events: make(chan event, maxEvents),
 		spaces: map[string]*space{}, nodes: map[string]*Node{}, reported: map[object]string{},
 		meshes: map[string]bool{}, doubts: make(chan struct{}, 1), reasons: map[object][]string{},
-		named: make(chan struct{}, 1), known: map[string]host{}}
+		named: make(chan struct{}, 1), known: map[string]host{}, awaited: map[apiserver.Name]*awaited{}}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
 	if d.Resolve == nil {
 		d.Resolve = lookUp
 	}
@@ -142,8 +152,9 @@ func (d *Controller) wake() {
 
 // write writes differences until ctx ends.
 func (d *Controller) write(ctx context.Context) error {
-	retell := time.NewTicker(retellTime)
+	retell, proofs := time.NewTicker(retellTime), time.NewTicker(proofsEach)
 	defer retell.Stop()
+	defer proofs.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -151,6 +162,10 @@ func (d *Controller) write(ctx context.Context) error {
 		case <-d.work:
 		case <-retell.C:
 			d.reportAgain()
+		case <-proofs.C:
+			if !d.checkProofs() {
+				continue
+			}
 		}
 		wait := foldTime
 		for more := true; more && ctx.Err() == nil; {

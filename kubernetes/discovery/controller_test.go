@@ -119,7 +119,7 @@ func TestMeshComesLater(t *testing.T) {
 	g := newRig(t)
 	shop := g.shop(pod(t, "a", "10.1.0.1", true))
 	shop["namespaces"] = []*apiserver.Object{namespace(t, m{"kuma.io/sidecar-injection": "enabled", "kuma.io/mesh": "second"})}
-	raw := strings.Replace(string(shop["pods"][0].Raw), `"--mesh","default"`, `"--mesh","second"`, 1)
+	raw := strings.Replace(string(shop["pods"][0].Raw), `{\"mesh\":\"default\"`, `{\"mesh\":\"second\"`, 1)
 	var err error
 	shop["pods"][0], err = apiserver.Parse([]byte(raw))
 	must(t, err)

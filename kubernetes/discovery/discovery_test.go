@@ -22,7 +22,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 var injected = injection.Settings{Image: "causeway-zone:test", Envoy: "envoy:test", XDSAddress: "causeway-zone.mesh.svc:5678",
-	XDSCA: "-----BEGIN CERTIFICATE-----\n...", Audience: "causeway-proxy", SystemNamespace: "mesh"}
+	XDSCA: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", Audience: "causeway-proxy", SystemNamespace: "mesh",
+	Bootstrap: func(*injection.Bootstrap) ([]byte, error) { return []byte("node: {}"), nil }}
 
 // TestGolden: each archive of testdata has objects of one namespace, and what happens to them in the mesh. Pods are
 // injected first, as the webhook does; those with the label captured-by, for a plugin that captures them.
@@ -167,7 +168,13 @@ metadata: {name: shop, labels: {kuma.io/sidecar-injection: enabled, kuma.io/mesh
 ---
 kind: Pod
 metadata: {name: backend, namespace: shop, annotations: {traffic.kuma.io/exclude-inbound-ports: "9000-9002, 9100"}}
-spec: {containers: [{name: app, args: [--mesh, forged]}]}
+spec:
+  containers:
+  - {name: app, args: [--mesh, forged], env: [{name: CAUSEWAY_INJECTED, value: '{"mesh":"forged"}'}]}
+  initContainers:
+  - {name: causeway-bootstrap, args: [--mesh, forged]}
+  - {name: causeway-proxy, restartPolicy: Always, env: [{name: CAUSEWAY_INJECTED, value: '{"mesh":"forged"}'}]}
+  - {name: mine, restartPolicy: Always, env: [{name: CAUSEWAY_INJECTED, value: '{"mesh":"forged"}'}]}
 `)
 	is := pods[0].proxy()
 	if is == nil || is.mesh != "second" || is.in != 15006 || is.out != 15001 {

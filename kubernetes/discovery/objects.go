@@ -58,21 +58,29 @@ type (
 		Args          []string                  `json:"args,omitempty"`
 		RestartPolicy string                    `json:"restartPolicy,omitempty"`
 		Ports         []injection.ContainerPort `json:"ports,omitempty"`
+		Env           []injection.Variable      `json:"env,omitempty"`
+		// Record is that of the proxy's container. It takes the place of Env, in what is kept of a pod.
+		Record *injection.Record `json:"record,omitempty"`
 	}
 	podStatus struct {
 		Phase      string         `json:"phase,omitempty"`
 		PodIP      string         `json:"podIP,omitempty"`
 		PodIPs     []podIP        `json:"podIPs,omitempty"`
 		Conditions []podCondition `json:"conditions,omitempty"`
-		// InitContainerStatuses has the container that captures, or verifies it, once it has failed.
+		// InitContainerStatuses has the container that captures, once it has failed, and the proxy's until it has started, unless
+		// one of the application's has already.
 		InitContainerStatuses []containerStatus `json:"initContainerStatuses,omitempty"`
+		ContainerStatuses     []containerStatus `json:"containerStatuses,omitempty"`
 	}
 	containerStatus struct {
-		Name      string         `json:"name"`
-		State     containerState `json:"state"`
-		LastState containerState `json:"lastState"`
+		Name         string         `json:"name"`
+		Started      bool           `json:"started,omitempty"`
+		RestartCount int            `json:"restartCount,omitempty"`
+		State        containerState `json:"state"`
+		LastState    containerState `json:"lastState"`
 	}
 	containerState struct {
+		Running    *struct{} `json:"running,omitempty"`
 		Terminated *struct {
 			ExitCode int `json:"exitCode"`
 		} `json:"terminated,omitempty"`
@@ -127,7 +135,7 @@ type (
 // annotationIgnore keeps a Service out of the mesh. Source: Kuma.
 const annotationIgnore = "kuma.io/ignore"
 
-// readPod reads a pod, and drops what does not concern a proxy: of arguments, it keeps only those of injected
+// readPod reads a pod, and drops what does not concern a proxy: of arguments and variables, it keeps only those of injected
 // containers.
 func readPod(o *apiserver.Object) (*Pod, error) {
 	p, err := read[Pod](o)
@@ -136,7 +144,16 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 	}
 	for _, containers := range [][]container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
-			if c := &containers[i]; c.Name != injection.BootstrapName && c.Name != injection.CaptureName {
+			c := &containers[i]
+			if record := injection.RecordIn(c.Env); c.Name == injection.ProxyName && record != nil {
+				c.Record, record.Probes = record, nil
+			}
+			c.Env = nil
+		}
+	}
+	for _, containers := range [][]container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			if c := &containers[i]; p.record() != nil || c.Name != injection.BootstrapName && c.Name != injection.CaptureName {
 				c.Args = nil
 			}
 		}
@@ -148,8 +165,10 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 		}
 	}
 	p.Status.Conditions = kept
+	begun := slices.ContainsFunc(p.Status.ContainerStatuses, func(s containerStatus) bool { return s.begun() })
+	p.Status.ContainerStatuses = nil
 	p.Status.InitContainerStatuses = slices.DeleteFunc(p.Status.InitContainerStatuses, func(s containerStatus) bool {
-		return s.Name != injection.CaptureName || !s.failed()
+		return (s.Name != injection.CaptureName || !s.failed()) && (s.Name != injection.ProxyName || s.Started || begun)
 	})
 	if len(p.Status.InitContainerStatuses) == 0 {
 		p.Status.InitContainerStatuses = nil

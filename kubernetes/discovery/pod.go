@@ -8,23 +8,45 @@ import (
 	"github.com/causeway-mesh/causeway/kubernetes/injection"
 )
 
-// conditionReady is the condition of a pod that readiness probes and gates decide.
-const conditionReady = "Ready"
+const (
+	// conditionReady is the condition of a pod that readiness probes and gates decide.
+	conditionReady = "Ready"
+	// alwaysRestarts is the restart policy of a native sidecar.
+	alwaysRestarts = "Always"
+)
 
 // proxy is what injection added to a pod.
 type proxy struct {
 	mesh string
 	// in and out are the ports to which connections are redirected; zero without capture.
 	in, out uint32
-	// verified means that the network plugin of the node captures, and the container only verifies it.
+	// verified means that the network plugin of the node captures, and that the pod proves it before the application starts.
 	verified bool
 	// past are the ports, and ranges of ports, that bypass the proxy.
 	past []string
 }
 
-// proxy returns the proxy of a pod, or nil. It was decided when the pod was created: arguments cannot change later, as
+// proxy returns the proxy of a pod, or nil. It was decided when the pod was created: containers cannot change later, as
 // labels and annotations can.
 func (p *Pod) proxy() *proxy {
+	if r := p.record(); r != nil {
+		return &proxy{mesh: r.Mesh, in: uint32(r.InboundPort), out: uint32(r.OutboundPort), verified: r.Plugin, past: r.PastInbound}
+	}
+	return p.earlierProxy()
+}
+
+// record returns what injection decided about the pod; nil if it did not, or was of an earlier version.
+func (p *Pod) record() *injection.Record {
+	for i := range p.Spec.InitContainers {
+		if c := &p.Spec.InitContainers[i]; c.Name == injection.ProxyName && c.RestartPolicy == alwaysRestarts {
+			return c.Record
+		}
+	}
+	return nil
+}
+
+// earlierProxy returns the proxy of a pod that an earlier version injected, which is in the arguments of two init containers.
+func (p *Pod) earlierProxy() *proxy {
 	var out *proxy
 	has := false
 	for i := range p.Spec.InitContainers {
@@ -38,7 +60,7 @@ func (p *Pod) proxy() *proxy {
 				out.past = strings.Split(argument(c.Args, "--exclude-inbound-ports"), ",")
 			}
 		case injection.ProxyName:
-			has = c.RestartPolicy == "Always"
+			has = c.RestartPolicy == alwaysRestarts
 		}
 	}
 	if !has || out == nil || out.mesh == "" {
@@ -105,6 +127,11 @@ func (p *Pod) present() bool {
 	return p.proxy() != nil && !p.Spec.HostNetwork && !p.over() && len(p.addresses()) > 0
 }
 
+// begun reports whether a container runs, or has run.
+func (s *containerStatus) begun() bool {
+	return s.State.Running != nil || s.State.Terminated != nil || s.LastState.Terminated != nil
+}
+
 // failed reports whether a container has failed, and has not succeeded since.
 func (s *containerStatus) failed() bool {
 	last := s.State.Terminated
@@ -114,10 +141,25 @@ func (s *containerStatus) failed() bool {
 	return last != nil && last.ExitCode != 0
 }
 
-// notCaptured returns the problem of a pod whose application does not start, because its connections are not captured.
+// unproven returns the status of the proxy if it runs, and the kubelet has not reached it at the port that proves capture;
+// otherwise nil.
+func (p *Pod) unproven() *containerStatus {
+	if r := p.record(); r == nil || !r.Plugin || p.over() || p.leaving() {
+		return nil
+	}
+	for i := range p.Status.InitContainerStatuses {
+		if s := &p.Status.InitContainerStatuses[i]; s.Name == injection.ProxyName && !s.Started && s.State.Running != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// notCaptured returns the problem of a pod whose application does not start, because the container that captures its
+// connections, or verified that in earlier versions, has failed.
 func (p *Pod) notCaptured(is *proxy) []Problem {
 	switch {
-	case len(p.Status.InitContainerStatuses) == 0:
+	case !slices.ContainsFunc(p.Status.InitContainerStatuses, func(s containerStatus) bool { return s.Name == injection.CaptureName }):
 		return nil
 	case is.verified:
 		return []Problem{problem(ReasonNotCaptured, "the application does not start, because it is not verified that the pod is captured: "+

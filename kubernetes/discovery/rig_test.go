@@ -155,6 +155,14 @@ func pod(t testing.TB, name, ip string, ready bool, more ...func(metadata m)) *a
 	for _, change := range more {
 		change(metadata)
 	}
+	if spec, ok := metadata["spec"]; ok {
+		delete(metadata, "spec")
+		document["spec"] = spec
+	}
+	if changed, ok := metadata["status"]; ok {
+		delete(metadata, "status")
+		document["status"] = changed
+	}
 	if account, ok := metadata["account"]; ok {
 		delete(metadata, "account")
 		document["spec"] = json.RawMessage(strings.Replace(string(specOfPods()), "{", fmt.Sprintf(`{"serviceAccountName": %q,`, account), 1))
@@ -163,14 +171,17 @@ func pod(t testing.TB, name, ip string, ready bool, more ...func(metadata m)) *a
 }
 
 // specOfPods is what injection makes of the spec of each pod.
-var specOfPods = sync.OnceValue(func() json.RawMessage {
+var specOfPods = sync.OnceValue(func() json.RawMessage { return injectedSpec(&injected) })
+
+// injectedSpec is the same with other settings.
+func injectedSpec(settings *injection.Settings) json.RawMessage {
 	raw := []byte(`{"spec": {"nodeName": "node-1", "containers": [{"name": "app", "ports": [{"containerPort": 80}]}]}}`)
-	result, err := injection.Inject(raw, injection.Namespace{Name: "shop", Labels: map[string]string{labelInjection: "enabled"}}, &injected)
+	result, err := injection.Inject(raw, injection.Namespace{Name: "shop", Labels: map[string]string{labelInjection: "enabled"}}, settings)
 	if err != nil || result.Patch[0].Path != "/spec/initContainers" {
 		panic(fmt.Sprint(result, err))
 	}
 	return []byte(strings.Replace(string(raw[len(`{"spec": `):len(raw)-1]), "{", `{"initContainers": `+string(result.Patch[0].Value)+",", 1))
-})
+}
 
 func leaving(metadata m) { metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z" }
 

@@ -4,10 +4,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 )
 
 // certificate is PEM text; what is in it does not matter here.
@@ -42,21 +39,30 @@ func TestPodsOfAnotherAuthority(t *testing.T) {
 			if c.leaving {
 				more = append(more, leaving)
 			}
-			was, err := json.Marshal(injected.XDSCA)
-			must(t, err)
-			is, err := json.Marshal(c.pod)
-			must(t, err)
-			text := strings.Replace(string(pod(t, "web-1", "10.0.0.1", true, more...).Raw), string(was), string(is), 1)
-			one, err := apiserver.Parse([]byte(text))
-			must(t, err)
-			g.list(g.shop(one))
-			g.settled()
-			if got := slices.Contains(g.reasons[object{kind: "Pod", namespace: "shop", name: "web-1"}], ReasonOtherCA); got != c.told {
-				t.Errorf("it is told: %v, want %v", got, c.told)
-			}
-			if !c.leaving {
-				g.has("Dataplane default/shop/web-1", "MeshService default/shop/web")
+			settings := injected
+			settings.XDSCA = c.pod
+			for form, spec := range map[string]json.RawMessage{"now": injectedSpec(&settings), "of an earlier version": earlierSpec(t, c.pod)} {
+				with := func(metadata m) { metadata["spec"] = spec }
+				g.list(g.shop(pod(t, "web-1", "10.0.0.1", true, append(more, with)...)))
+				g.settled()
+				if got := slices.Contains(g.reasons[object{kind: "Pod", namespace: "shop", name: "web-1"}], ReasonOtherCA); got != c.told {
+					t.Errorf("%s: it is told: %v, want %v", form, got, c.told)
+				}
+				if !c.leaving {
+					g.has("Dataplane default/shop/web-1", "MeshService default/shop/web")
+				}
 			}
 		})
 	}
+}
+
+// earlierSpec is the spec of a pod that an earlier version injected, whose proxy trusts a CA.
+func earlierSpec(t testing.TB, ca string) json.RawMessage {
+	t.Helper()
+	raw, err := json.Marshal(m{"nodeName": "node-1", "containers": []any{m{"name": "app", "ports": []any{m{"containerPort": 80}}}},
+		"initContainers": []any{m{"name": "causeway-bootstrap", "args": []any{"bootstrap", "--mesh", "default", "--xds-ca", ca}},
+			m{"name": "causeway-capture", "args": []any{"capture", "install", "--inbound-port", "15006", "--outbound-port", "15001",
+				"--exclude-inbound-ports", "15021"}}, m{"name": "causeway-proxy", "restartPolicy": "Always"}}})
+	must(t, err)
+	return raw
 }

@@ -157,7 +157,7 @@ func (p *pass) pod(s *space, name string, services []*Service) {
 			want, problems, err = IngressOf(pod, services, node, p.d.known)
 		} else {
 			want, problems, err = DataplaneOf(pod, services, node)
-			problems = append(problems, pod.estranged(p.authority)...)
+			problems = slices.Concat(problems, pod.estranged(p.authority), p.d.unprovenLocked(pod))
 		}
 		if err != nil {
 			problems = append(problems, problem(ReasonInvalid, "%v", err))

@@ -16,7 +16,7 @@ type ownPort struct {
 // ownPorts are the ports of the proxy.
 func (o *options) ownPorts() []ownPort {
 	out := []ownPort{{adminPort, "has its admin interface"}, {outboundPort, "takes what goes out"}, {inboundPort, "takes what comes in"},
-		{ShownPort, "shows its state to the zone"}, {readyPort, "says whether it is ready"}}
+		{ShownPort, "shows its state to the zone"}, {readyPort, "says whether it is ready"}, {ProofPort, "proves its capture"}}
 	if o.probePort != 0 {
 		out = append(out, ownPort{o.probePort, "answers for the application's probes"})
 	}

@@ -1,7 +1,7 @@
 package injection
 
 import (
-	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,9 +10,10 @@ import (
 
 // Names of the containers that injection adds to a pod.
 const (
-	// BootstrapName is the container that writes the bootstrap.
+	// BootstrapName is the container that writes the bootstrap of the chart's zone ingress, and did so in pods of earlier
+	// versions.
 	BootstrapName = "causeway-bootstrap"
-	// CaptureName is the container that installs the capture rules.
+	// CaptureName is the container that installs the capture rules. In pods of earlier versions it also verified them.
 	CaptureName = "causeway-capture"
 	// ProxyName is the Envoy container.
 	ProxyName = "causeway-proxy"
@@ -21,6 +22,9 @@ const (
 // ShownPort is the port at which a pod's proxy exposes part of its admin interface, to the zone only.
 const ShownPort = 15022
 
+// ProofPort is a port of a pod on which nobody listens: only the rules of a plugin lead the kubelet from it to the proxy.
+const ProofPort = 15023
+
 const (
 	// proxyUser is the user of the proxy. Traffic of this user is not captured, and an image's own user is not visible
 	// here. So it is a number that no image uses by accident, as some use Kuma's 5678, and that user namespaces have.
@@ -28,12 +32,14 @@ const (
 	// Ports of the proxy in a pod.
 	inboundPort, outboundPort, readyPort, defaultProbePort, adminPort = 15006, 15001, 15021, 15020, 9901
 
-	configVolume, tokenVolume = "causeway-proxy", "causeway-token"
-	configPath, tokenPath     = "/run/causeway-proxy", "/var/run/secrets/causeway.io" //nolint:gosec // paths, not credentials
+	// earlierVolume had the bootstrap, in pods of earlier versions.
+	earlierVolume = "causeway-proxy"
+	tokenVolume   = "causeway-token"
+	tokenPath     = "/var/run/secrets/causeway.io" //nolint:gosec // a path, not a credential
 
 	// tokenLife is the lifetime of a token. Kubernetes renews it in the volume at 80 %.
 	tokenLife = 24 * time.Hour
-	// probesFlag names the probes and hooks that the proxy answers.
+	// probesFlag named the probes and hooks that the proxy answers, in pods of earlier versions.
 	probesFlag = "--probes"
 	// startTries is how many seconds a proxy may take to get its configuration before the kubelet restarts it.
 	startTries = 120
@@ -41,25 +47,23 @@ const (
 
 var (
 	ourContainers = []string{BootstrapName, CaptureName, ProxyName}
-	ourVolumes    = []string{configVolume, tokenVolume}
+	ourVolumes    = []string{earlierVolume, tokenVolume}
 )
 
 // The parts of a pod that injection creates. Source: the API of Kubernetes, v1.
 type (
 	container struct {
-		Name           string    `json:"name"`
-		Image          string    `json:"image"`
-		Command        []string  `json:"command"`
-		Args           []string  `json:"args"`
-		Env            []envVar  `json:"env,omitempty"`
-		RestartPolicy  string    `json:"restartPolicy,omitempty"`
-		StartupProbe   *probe    `json:"startupProbe,omitempty"`
-		ReadinessProbe *probe    `json:"readinessProbe,omitempty"`
-		Resources      resources `json:"resources"`
-		// TerminationMessagePolicy can put the end of the log into the pod's status.
-		TerminationMessagePolicy string          `json:"terminationMessagePolicy,omitempty"`
-		SecurityContext          securityContext `json:"securityContext"`
-		VolumeMounts             []mount         `json:"volumeMounts,omitempty"`
+		Name            string          `json:"name"`
+		Image           string          `json:"image"`
+		Command         []string        `json:"command"`
+		Args            []string        `json:"args"`
+		Env             []envVar        `json:"env,omitempty"`
+		RestartPolicy   string          `json:"restartPolicy,omitempty"`
+		StartupProbe    *probe          `json:"startupProbe,omitempty"`
+		ReadinessProbe  *probe          `json:"readinessProbe,omitempty"`
+		Resources       resources       `json:"resources"`
+		SecurityContext securityContext `json:"securityContext"`
+		VolumeMounts    []mount         `json:"volumeMounts,omitempty"`
 	}
 	envVar struct {
 		Name      string     `json:"name"`
@@ -118,35 +122,8 @@ func small() resources {
 	return resources{Requests: map[string]string{"cpu": "10m", "memory": "32Mi"}, Limits: map[string]string{"memory": "128Mi"}}
 }
 
-// bootstrapContainer returns the container that writes the proxy's bootstrap, with the pod's name as its Dataplane's.
-func bootstrapContainer(o *options, s *Settings, probes *prober) (*container, error) {
-	out := &container{Name: BootstrapName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"},
-		Args: []string{"bootstrap", "--dataplane", "$(POD_NAME)", "--namespace", "$(POD_NAMESPACE)", "--mesh", o.mesh,
-			"--xds-address", s.XDSAddress, "--xds-ca", s.XDSCA, "--renewed-token-file", tokenPath + "/token",
-			"--admin-address", fmt.Sprintf("127.0.0.1:%d", adminPort),
-			"--ready-address", fmt.Sprintf("0.0.0.0:%d", readyPort), "--drain-time", o.drain.String(),
-			"--out", configPath + "/envoy.yaml"},
-		Env: []envVar{
-			{Name: "POD_NAME", ValueFrom: &envSource{fieldRef{"metadata.name"}}},
-			{Name: "POD_NAMESPACE", ValueFrom: &envSource{fieldRef{"metadata.namespace"}}}},
-		Resources: small(), SecurityContext: restricted(),
-		VolumeMounts: []mount{{Name: configVolume, MountPath: configPath}},
-	}
-	if s.ClusterDNS {
-		out.Args = append(out.Args, "--cluster-dns")
-	}
-	if len(probes.probes) == 0 {
-		return out, nil
-	}
-	text, err := probes.text()
-	out.Args = append(out.Args, "--application-address", "$(POD_IP)", "--probe-address", fmt.Sprintf("0.0.0.0:%d", o.probePort), probesFlag, text)
-	out.Env = append(out.Env, envVar{Name: "POD_IP", ValueFrom: &envSource{fieldRef{"status.podIP"}}})
-	return out, err
-}
-
 // captureContainer returns the container that installs the capture rules. It needs one capability, which it would not
-// get as a user other than root. Where the network plugin installs them, the container verifies that: as the proxy's user,
-// without a capability, and in the same words, by which discovery knows what is captured.
+// get as a user other than root.
 func captureContainer(rules *capture.Settings, s *Settings) *container {
 	args := []string{"capture", "install", "--proxy-user", strconv.Itoa(int(rules.ProxyUser)),
 		"--inbound-port", strconv.Itoa(int(rules.InboundPort)), "--outbound-port", strconv.Itoa(int(rules.OutboundPort)),
@@ -160,11 +137,6 @@ func captureContainer(rules *capture.Settings, s *Settings) *container {
 	}
 	out := &container{Name: CaptureName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"}, Args: args,
 		Resources: small(), SecurityContext: restricted()}
-	if s.CNI {
-		args[1] = "verify"
-		out.TerminationMessagePolicy = "FallbackToLogsOnError"
-		return out
-	}
 	out.SecurityContext.RunAsUser, out.SecurityContext.RunAsGroup, out.SecurityContext.RunAsNonRoot = 0, 0, false
 	out.SecurityContext.Capabilities.Add = []string{"NET_ADMIN"}
 	return out
@@ -172,34 +144,41 @@ func captureContainer(rules *capture.Settings, s *Settings) *container {
 
 // proxyContainer returns the Envoy container: a native sidecar, which starts before the pod's containers and ends after
 // them. It has no hot restart, because a second Envoy in the pod, such as the application, could not bind the same
-// socket.
-func proxyContainer(o *options, s *Settings) *container {
-	args := []string{"-c", configPath + "/envoy.yaml", "--drain-time-s", strconv.Itoa(int(o.drain / time.Second)),
+// socket. Where a plugin captures, the kubelet asks for the start at ProofPort: until an answer comes back, which only the
+// rules make possible, no other container of the pod starts.
+func proxyContainer(o *options, s *Settings, bootstrap, record string, probed bool) *container {
+	args := []string{"--config-yaml", bootstrap, "--drain-time-s", strconv.Itoa(int(o.drain / time.Second)),
 		"--log-level", o.logLevel, "--disable-hot-restart"}
 	if o.concurrency != "" && o.concurrency != "0" {
 		args = append(args, "--concurrency", o.concurrency)
 	} else if o.concurrency == "" {
 		args = append(args, "--concurrency", "2")
 	}
+	env := append(slices.Clone(o.env), envVar{Name: nameVariable, ValueFrom: &envSource{fieldRef{"metadata.name"}}})
+	if probed {
+		env = append(env, envVar{Name: addressVariable, ValueFrom: &envSource{fieldRef{"status.podIP"}}})
+	}
 	ready := httpGet{Path: "/ready", Port: readyPort}
-	return &container{Name: ProxyName, Image: s.Envoy, Command: []string{"envoy"}, Args: args, Env: o.env,
+	started := ready
+	if s.CNI {
+		started.Port = ProofPort
+	}
+	return &container{Name: ProxyName, Image: s.Envoy, Command: []string{"envoy"}, Args: args,
+		Env:            append(env, envVar{Name: recordVariable, Value: record}),
 		RestartPolicy:  "Always",
-		StartupProbe:   &probe{HTTPGet: ready, PeriodSeconds: 1, FailureThreshold: startTries},
+		StartupProbe:   &probe{HTTPGet: started, PeriodSeconds: 1, FailureThreshold: startTries},
 		ReadinessProbe: &probe{HTTPGet: ready, PeriodSeconds: 5, FailureThreshold: 3},
 		Resources: resources{Requests: map[string]string{"cpu": "50m", "memory": "64Mi"},
 			Limits: map[string]string{"memory": "512Mi"}},
 		SecurityContext: restricted(),
-		VolumeMounts: []mount{{Name: configVolume, MountPath: configPath, ReadOnly: true},
-			{Name: tokenVolume, MountPath: tokenPath, ReadOnly: true}},
+		VolumeMounts:    []mount{{Name: tokenVolume, MountPath: tokenPath, ReadOnly: true}},
 	}
 }
 
-// volumesOf returns the proxy's configuration, in memory, and its token, which only the proxy has and which the kubelet
-// renews.
+// volumesOf returns the volume of the proxy's token, which only the proxy has and which the kubelet renews.
 func volumesOf(s *Settings) []any {
 	type m = map[string]any
 	return []any{
-		m{"name": configVolume, "emptyDir": m{"medium": "Memory", "sizeLimit": "1Mi"}},
 		m{"name": tokenVolume, "projected": m{"sources": []any{m{"serviceAccountToken": m{
 			"audience": s.Audience, "expirationSeconds": int(tokenLife / time.Second), "path": "token"}}}}},
 	}

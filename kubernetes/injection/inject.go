@@ -8,11 +8,15 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/causeway-mesh/causeway/capture"
 	"github.com/causeway-mesh/causeway/capture/cni"
 )
 
 // ErrRefused reports a pod that asks for a proxy and cannot have one.
 var ErrRefused = errors.New("the pod asks for a proxy and cannot have one")
+
+// ErrNone reports a pod that asks for a proxy of a zone that gives pods none.
+var ErrNone = errors.New("the pod asks for a proxy, and this zone gives pods none")
 
 // Settings are the settings that the proxies of a zone share.
 type Settings struct {
@@ -28,6 +32,10 @@ type Settings struct {
 	ClusterDNS bool
 	// CNI means that a plugin on each node captures pods, and no container of a pod.
 	CNI bool
+	// IPv6 means that the first address of pods is one of IPv6.
+	IPv6 bool
+	// Bootstrap renders a bootstrap for Envoy, as YAML. It is nil in a zone that gives pods no proxies.
+	Bootstrap func(*Bootstrap) ([]byte, error)
 	// Nonce is a text of crypto/rand.Text, different for each pod. It is part of the kubelet's paths at the proxy, so
 	// that nobody else can use them.
 	Nonce string
@@ -86,6 +94,7 @@ type podContainer struct {
 	} `json:"securityContext"`
 	Ports []ContainerPort `json:"ports"`
 	Args  []string        `json:"args"`
+	Env   []Variable      `json:"env"`
 }
 
 // ContainerPort is a port that a container declares. Source: the API of Kubernetes, v1.
@@ -106,7 +115,7 @@ func (c *podContainer) UnmarshalJSON(raw []byte) error {
 }
 
 // Inject decides about a pod, given as JSON. A pod that already has a proxy gets the same again, whoever added it.
-// Errors wrap ErrRefused, and say what to change.
+// Errors wrap ErrRefused, and say what to change, or ErrNone.
 func Inject(raw []byte, ns Namespace, s *Settings) (*Result, error) {
 	var p pod
 	if err := json.Unmarshal(raw, &p); err != nil {
@@ -128,30 +137,29 @@ func Inject(raw []byte, ns Namespace, s *Settings) (*Result, error) {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	out.Mesh = o.mesh
+	if s.Bootstrap == nil {
+		return nil, ErrNone
+	}
 	p.warn(out)
-	return out, p.patch(o, s, out)
+	return out, p.patch(o, s, ns, out)
 }
 
 // patch builds the patch. It recreates the parts of ours that the pod already has.
-func (p *pod) patch(o *options, s *Settings, out *Result) error {
+func (p *pod) patch(o *options, s *Settings, ns Namespace, out *Result) error {
 	probes := p.newProber(o, s.Nonce, out)
 	apps, theirs, err := p.containers(probes)
 	if err != nil {
 		return err
 	}
-	bootstrap, err := bootstrapContainer(o, s, probes)
+	rules, err := captureSettings(o, s, probes)
 	if err != nil {
 		return err
 	}
-	rules, err := captureSettings(o, probes)
+	ours, err := containersOf(o, s, ns, rules, probes.probes)
 	if err != nil {
 		return err
 	}
-	init, err := marshalled([]any{bootstrap, captureContainer(rules, s), proxyContainer(o, s)})
-	if err != nil {
-		return err
-	}
-	init = append(init, theirs...)
+	init := slices.Concat(ours, theirs)
 	volumes, err := marshalled(volumesOf(s))
 	if err != nil {
 		return err
@@ -194,6 +202,23 @@ func (p *pod) patch(o *options, s *Settings, out *Result) error {
 		}
 	}
 	return nil
+}
+
+// containersOf returns the containers that injection adds.
+func containersOf(o *options, s *Settings, ns Namespace, rules *capture.Settings, probes []Probe) ([]json.RawMessage, error) {
+	text, err := bootstrap(o, s, ns, probes)
+	if err != nil {
+		return nil, err
+	}
+	record, err := recordOf(o, s, rules, probes)
+	if err != nil {
+		return nil, err
+	}
+	proxy := proxyContainer(o, s, text, record, len(probes) > 0)
+	if s.CNI {
+		return marshalled([]any{proxy})
+	}
+	return marshalled([]any{captureContainer(rules, s), proxy})
 }
 
 // containers returns the pod's own containers, and init containers, with the kubelet's requests redirected to the

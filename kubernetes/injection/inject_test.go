@@ -21,11 +21,15 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 var settings = injection.Settings{Image: "causeway-zone:test", Envoy: "envoy:test", XDSAddress: "causeway-zone.mesh.svc:5678",
-	XDSCA: "-----BEGIN CERTIFICATE-----\n...", Audience: "causeway-proxy", SystemNamespace: "mesh",
-	Nonce: "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+	XDSCA: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", Audience: "causeway-proxy", SystemNamespace: "mesh",
+	Nonce: "ABCDEFGHIJKLMNOPQRSTUVWXYZ", Bootstrap: described}
+
+// described stands for the bootstrap of Envoy, which is the zone's: it shows what injection asks for.
+func described(b *injection.Bootstrap) ([]byte, error) { return yaml.Marshal(b) }
 
 // TestInject: each archive of testdata has a namespace, a pod, and what happens to it: the pod as it is then with what its
-// creator is told, or why it is refused. Those named cni are of a zone with a plugin.
+// creator is told, or why it is refused. Those named cni are of a zone with a plugin, and those named ipv6 of a cluster whose
+// pods have addresses of IPv6.
 func TestInject(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -48,7 +52,7 @@ func TestInject(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := settings
-			s.CNI = strings.HasPrefix(filepath.Base(file), "cni")
+			s.CNI, s.IPv6 = strings.HasPrefix(filepath.Base(file), "cni"), strings.HasPrefix(filepath.Base(file), "ipv6")
 			got := outcome(t, pod, ns, &s)
 			if *update {
 				archive.Files = append(archive.Files[:2], txtar.File{Name: "outcome.yaml", Data: []byte(got)})
@@ -118,10 +122,34 @@ func apply(t *testing.T, doc []byte, patch []injection.Operation) []byte {
 	return out
 }
 
+// TestTooLongForAnArgument: what no process could be started with is refused, and says why; what just fits is not. What
+// Kubernetes replaces counts as long as it can be.
+func TestTooLongForAnArgument(t *testing.T) {
+	t.Parallel()
+	ns := injection.Namespace{Name: "shop", Labels: map[string]string{"kuma.io/sidecar-injection": "enabled"}}
+	for size, fits := range map[int]bool{1000: true, 128<<10 - 1 - 253: true, 128<<10 - 253: false, 1 << 20: false} {
+		s := settings
+		s.Bootstrap = func(b *injection.Bootstrap) ([]byte, error) {
+			return []byte(b.Name + strings.Repeat("x", size-len(b.Name))), nil
+		}
+		_, err := injection.Inject([]byte(`{"metadata":{},"spec":{"containers":[{"name":"a"}]}}`), ns, &s)
+		if (err == nil) != fits || err != nil && (!errors.Is(err, injection.ErrRefused) || !strings.Contains(err.Error(), "has room for 131071")) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	s := settings
+	s.Bootstrap = func(*injection.Bootstrap) ([]byte, error) { return nil, errors.New("probes[0]: want more") }
+	if _, err := injection.Inject([]byte(`{"metadata":{},"spec":{}}`), ns, &s); !errors.Is(err, injection.ErrRefused) || !strings.Contains(err.Error(), "probes[0]: want more") {
+		t.Errorf("what cannot be rendered: %v", err)
+	}
+}
+
 // FuzzInject: whatever a pod says, it is refused, or has the whole proxy, or did not ask for one.
 func FuzzInject(f *testing.F) {
 	f.Add([]byte(`{"metadata":{},"spec":{"containers":[{"name":"a"}]}}`))
 	f.Add([]byte(`{"metadata":{"annotations":{"kuma.io/sidecar-injected":"true"}},"spec":{"initContainers":[{"name":"causeway-proxy"}]}}`))
+	f.Add([]byte(`{"spec":{"initContainers":[{"name":"causeway-proxy","env":[{"name":"CAUSEWAY_INJECTED","value":"{\"mesh\":\"a\",` +
+		`\"probes\":[{\"path\":\"/ABCDEFGHIJKLMNOPQRSTUVWXYZ/a\",\"port\":1}]}"}]}]}}`))
 	f.Add([]byte(`{"spec":{"volumes":[null,{"name":"causeway-token"}],"containers":null}}`))
 	f.Fuzz(func(t *testing.T, pod []byte) {
 		ns := injection.Namespace{Name: "shop", Labels: map[string]string{"kuma.io/sidecar-injection": "enabled"}}
@@ -157,7 +185,7 @@ func spelled(t *testing.T, pod []byte) bool {
 	for _, name := range []string{"metadata", "labels", "annotations", "spec", "hostNetwork", "securityContext", "runAsUser",
 		"initContainers", "containers", "volumes", "name", "privileged", "capabilities", "add", "ports", "containerPort",
 		"protocol", "startupProbe", "readinessProbe", "livenessProbe", "exec", "lifecycle", "postStart", "preStop", "httpGet", "tcpSocket",
-		"grpc", "port", "host", "path", "scheme", "httpHeaders", "value", "service", "timeoutSeconds", "args"} {
+		"grpc", "port", "host", "path", "scheme", "httpHeaders", "value", "service", "timeoutSeconds", "args", "env"} {
 		known[strings.ToUpper(name)] = name
 	}
 	var right func(any) bool

@@ -135,6 +135,9 @@ func (o *options) readEnv(text string) error {
 		if !ok || !envName.MatchString(name) || len(o.env) == maxList {
 			return fmt.Errorf("want at most %d variables, such as A=1;B=2", maxList)
 		}
+		if strings.HasPrefix(name, reserved) {
+			return fmt.Errorf("variables whose names begin with %s are the proxy's own: choose another name than %.64q", reserved, name)
+		}
 		o.env = append(o.env, envVar{Name: name, Value: value})
 	}
 	return nil

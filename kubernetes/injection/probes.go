@@ -118,19 +118,27 @@ type prober struct {
 // newProber returns a prober for a pod, which may already have a proxy.
 func (p *pod) newProber(o *options, nonce string, to *Result) *prober {
 	out := &prober{o: o, out: to, nonce: nonce, known: map[string]Probe{}}
-	for _, c := range p.Spec.InitContainers {
-		at := slices.Index(c.Args, probesFlag)
-		if c.Name != BootstrapName || at < 0 || at+1 == len(c.Args) {
-			continue
-		}
-		var has []Probe
-		if json.Unmarshal([]byte(strings.ReplaceAll(c.Args[at+1], "$$", "$")), &has) != nil {
-			continue
-		}
-		for _, one := range has {
+	for i := range p.Spec.InitContainers {
+		for _, one := range p.Spec.InitContainers[i].recorded() {
 			if IsProbePath(one.Path) {
 				out.nonce, out.known[one.Path] = nonceOf(one.Path), one
 			}
+		}
+	}
+	return out
+}
+
+// recorded returns the probes that a container of ours says the kubelet asked before injection.
+func (c *podContainer) recorded() (out []Probe) {
+	at := slices.Index(c.Args, probesFlag)
+	switch {
+	case c.Name == ProxyName:
+		if record := RecordIn(c.Env); record != nil {
+			return record.Probes
+		}
+	case c.Name == BootstrapName && at >= 0 && at+1 < len(c.Args): // of an earlier version
+		if json.Unmarshal([]byte(strings.ReplaceAll(c.Args[at+1], "$$", "$")), &out) != nil {
+			return nil
 		}
 	}
 	return out
@@ -254,10 +262,4 @@ func (c *podContainer) portOf(raw json.RawMessage) uint32 {
 	}
 	parsed, _ := strconv.ParseUint(name, 10, 16) // the kubelet accepts that too
 	return uint32(parsed)
-}
-
-// text returns the probes as a container's argument, in which Kubernetes replaces $(NAME).
-func (p *prober) text() (string, error) {
-	raw, err := json.Marshal(p.probes)
-	return strings.ReplaceAll(string(raw), "$", "$$"), err
 }

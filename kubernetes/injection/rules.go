@@ -8,11 +8,14 @@ import (
 )
 
 // captureSettings returns the rules of capture for a pod.
-func captureSettings(o *options, probes *prober) (*capture.Settings, error) {
+func captureSettings(o *options, s *Settings, probes *prober) (*capture.Settings, error) {
 	out := &capture.Settings{ProxyUser: proxyUser, InboundPort: inboundPort, OutboundPort: outboundPort,
 		ExcludeInboundPorts: []capture.Ports{{First: readyPort, Last: readyPort}}}
 	if len(probes.probes) > 0 {
 		out.ExcludeInboundPorts = append(out.ExcludeInboundPorts, capture.Ports{First: uint16(o.probePort), Last: uint16(o.probePort)})
+	}
+	if s.CNI {
+		out.ProofPort, out.ProofTo = ProofPort, readyPort
 	}
 	var err error
 	if out.ExcludeInboundPorts, err = parsed(out.ExcludeInboundPorts, o.notInPorts, capture.ParsePorts); err != nil {
@@ -41,10 +44,11 @@ func parsed[T any](to []T, list []string, parse func(string) (T, error)) ([]T, e
 }
 
 // texts returns the value of a flag.
-func texts[T fmt.Stringer](list []T) string {
-	var out []string
-	for _, one := range list {
+func texts[T fmt.Stringer](all []T) string { return strings.Join(each(all), ",") }
+
+func each[T fmt.Stringer](all []T) (out []string) {
+	for _, one := range all {
 		out = append(out, one.String())
 	}
-	return strings.Join(out, ",")
+	return out
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -85,6 +86,10 @@ func cniContainer(args string) string {
 		`securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]`
 }
 
+// faking is a pod whose own container answers at the port that proves capture, if it ever starts.
+var faking = strings.Replace(cniPod("shop", "late", "client", "", "wait"), "containers: [", `initContainers: [{name: fake, restartPolicy: Always, image: "localhost/app:dev", `+
+	`imagePullPolicy: Never, args: [serve, -http, ":15023"], securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}], containers: [`, 1)
+
 // TestKubernetesCNI has a plugin capture pods that must be restricted: the same is captured as by a container with a
 // capability, whoever changes the list of plugins, and a pod that is not captured does not run.
 func TestKubernetesCNI(t *testing.T) {
@@ -94,6 +99,7 @@ func TestKubernetesCNI(t *testing.T) {
 	c.inPlace()
 	t.Run("another writer of the list", func(t *testing.T) { c.was = c.as(t).checkRewritten() })
 	t.Run("pods", func(t *testing.T) { c.as(t).checkPods() })
+	t.Run("a pod of an earlier version", func(t *testing.T) { c.as(t).checkEarlier() })
 	t.Run("another version", func(t *testing.T) { c.as(t).checkUpgraded() })
 	t.Run("a Job", func(t *testing.T) { c.as(t).checkJob() })
 	t.Run("what cannot be captured", func(t *testing.T) { c.as(t).checkRefused() })
@@ -201,9 +207,19 @@ func (c *cni) checkPods() {
 		"---" + cniPod("plain", "client", "default", "", "wait"))
 	c.kubectl("wait", "-n", "shop", "--for=condition=Ready", "pod/backend", "pod/client", "pod/stranger", "--timeout=120s")
 	c.kubectl("wait", "-n", "plain", "--for=condition=Ready", "pod/client", "--timeout=60s")
-	if got := c.kubectl("get", "pod", "-n", "shop", "backend", "-o", `jsonpath={.spec.initContainers[?(@.name=="causeway-capture")].args[1]} {.spec..capabilities}`); strings.Contains(got, "NET_ADMIN") || !strings.HasPrefix(got, "verify ") {
+	if got := c.kubectl("get", "pod", "-n", "shop", "backend", "-o", `jsonpath={.spec.initContainers[*].name} {.spec..capabilities}`); strings.Contains(got, "NET_ADMIN") || !strings.HasPrefix(got, "causeway-proxy {") {
 		c.t.Errorf("the pod's containers have %s", got)
 	}
+	address := c.kubectl("get", "pod", "-n", "shop", "backend", "-o", "jsonpath={.status.podIP}")
+	if got := c.get(c.t.Context(), "plain", "client", address+":15023/ready"); got != "200" {
+		c.t.Errorf("the port that proves capture answers %q", got)
+	}
+	c.checkCalls()
+}
+
+// checkCalls calls the backend: what the permission says holds.
+func (c *cni) checkCalls() {
+	c.t.Helper()
 	addresses := strings.Fields(c.kubectl("get", "pod", "-n", "shop", "backend", "-o", "jsonpath={.status.podIPs[*].ip}"))
 	if len(addresses) != 2 {
 		c.t.Fatalf("the pod has the addresses %s, want one of each family", addresses)
@@ -235,6 +251,28 @@ func (c *cni) checkPods() {
 			c.t.Errorf("%s says %s", address, out)
 		}
 	}
+}
+
+// checkEarlier replaces the backend by a pod of the form that an earlier version made: one container writes its bootstrap, and
+// another verifies the capture. It is in the mesh as before.
+func (c *cni) checkEarlier() {
+	bootstrap := c.kubectl("get", "pod", "-n", "shop", "backend", "-o", `jsonpath={.spec.initContainers[?(@.name=="causeway-proxy")].args[1]}`)
+	_, rest, begins := strings.Cut(bootstrap, "-----BEGIN CERTIFICATE-----")
+	middle, _, ends := strings.Cut(rest, "-----END CERTIFICATE-----")
+	if !begins || !ends {
+		c.t.Fatalf("the bootstrap has no certificate: %s", bootstrap)
+	}
+	ca := "-----BEGIN CERTIFICATE-----\n" + strings.Join(strings.Fields(middle), "\n") + "\n-----END CERTIFICATE-----\n"
+	text, err := os.ReadFile("testdata/earlier_pod.yaml")
+	must(c.t, err)
+	c.kubectl("delete", "-n", "shop", "pod", "backend")
+	image := c.kubectl("get", "statefulset", "-n", "mesh-system", "z-causeway-zone", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+	c.applied(strings.NewReplacer("IMAGE", image, "AUTHORITY", strconv.Quote(ca)).Replace(string(text)))
+	c.kubectl("wait", "-n", "shop", "--for=condition=Ready", "pod/backend", "--timeout=120s")
+	if got := c.kubectl("get", "pod", "-n", "shop", "backend", "-o", "jsonpath={.spec.initContainers[*].name}"); got != "causeway-bootstrap causeway-capture causeway-proxy" {
+		c.t.Fatalf("the pod has %s", got)
+	}
+	c.checkCalls()
 }
 
 // checkUpgraded replaces the pod of the DaemonSet, as an upgrade does. The plugin stays, and its pod has no other right than
@@ -291,16 +329,19 @@ func (c *cni) checkMissing() {
 		c.t.Errorf("it says %s", said)
 	}
 	c.gone()
-	c.applied(cniPod("shop", "late", "client", "", "wait") + "---" + cniPod("plain", "late", "default", "", "wait"))
+	c.applied(faking + "---" + cniPod("plain", "late", "default", "", "wait"))
 	c.kubectl("wait", "-n", "plain", "--for=condition=Ready", "pod/late", "--timeout=60s")
-	c.eventually("the pod to say why it does not start", func(ctx context.Context) error {
-		return shows(ctx, c.kube, "connections are not captured", "-n", "shop", "describe", "pod", "late")
+	c.eventually("the kubelet to say why it does not start", func(ctx context.Context) error {
+		return shows(ctx, c.kube, ":15023: connect: connection refused", "-n", "shop", "describe", "pod", "late")
 	})
 	c.eventually("the zone to say so", func(ctx context.Context) error {
 		return shows(ctx, c.kube, "delete the pod, so that another takes its place", "-n", "shop", "get", "events", "--field-selector", "reason=NotCaptured")
 	})
 	if got := c.kubectl("get", "pod", "-n", "shop", "late", "-o", "jsonpath={.status.containerStatuses[0].started} {.status.containerStatuses[0].restartCount}"); got != "false 0" {
 		c.t.Errorf("the application has started: %s", got)
+	}
+	if got := c.kubectl("get", "pod", "-n", "shop", "late", "-o", `jsonpath={.status.initContainerStatuses[?(@.name=="fake")]}`); !strings.Contains(got, `"waiting":{"reason":"PodInitializing"}`) {
+		c.t.Errorf("another container has started: %s", got)
 	}
 	c.helm(c.release("upgrade")...)
 	c.inPlace()

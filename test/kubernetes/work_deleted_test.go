@@ -13,7 +13,6 @@ import (
 var starts = []struct{ name, path, want string }{
 	{"made", "{.metadata.name}", "gone-made"},
 	{"addressed", "{.status.podIP}", "10."},
-	{"bootstrapped", `{.status.initContainerStatuses[?(@.name=="causeway-bootstrap")].state.terminated.reason}`, "Completed"},
 	{"captured", `{.status.initContainerStatuses[?(@.name=="causeway-capture")].state.terminated.reason}`, "Completed"},
 	{"proxied", `{.status.initContainerStatuses[?(@.name=="causeway-proxy")].state.running.startedAt}`, "2"},
 	{"served", `{.status.initContainerStatuses[?(@.name=="causeway-proxy")].started}`, "true"},

@@ -54,6 +54,19 @@ func (x *Proxies) Behind(dataplane resources.Key) (reason string, is bool) {
 	return reason, is
 }
 
+// Settled reports whether the proxy of a Dataplane is connected, asks for all that it should have, and has accepted all that
+// it was sent.
+func (x *Proxies) Settled(dataplane resources.Key) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p := x.proxies[proxyID{dataplane, false}]
+	if p == nil {
+		return false
+	}
+	outstanding, why := p.record.outstanding(p.filtered(), x.cfg.Now())
+	return !outstanding && why == ""
+}
+
 func (x *Proxies) syncStatusesLocked() []SyncStatus {
 	latest := x.cfg.Store.Snapshot().Revision()
 	out := make([]SyncStatus, 0, len(x.proxies))

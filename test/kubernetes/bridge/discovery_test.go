@@ -16,6 +16,7 @@ import (
 	sidecar "github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	zoneserver "github.com/causeway-mesh/causeway/zone"
 )
 
 // shop is a namespace that asks for proxies, with a Service, and where its pods are.
@@ -48,7 +49,8 @@ func (w *world) pods() *pods {
 	must(w.t, err)
 	raw := []byte(`{"spec": {"nodeName": "node-1", "serviceAccountName": "web", "containers": [{"name": "app", "image": "app", "ports": [{"name": "web", "containerPort": 8080}]}]}}`)
 	result, err := sidecar.Inject(raw, sidecar.Namespace{Name: "shop", Labels: map[string]string{"kuma.io/sidecar-injection": "enabled"}},
-		&sidecar.Settings{Image: "zone", Envoy: "envoy", XDSAddress: "zone:5678", XDSCA: "ca", Audience: "proxy", SystemNamespace: systemName})
+		&sidecar.Settings{Image: "zone", Envoy: "envoy", XDSAddress: "zone:5678", Audience: "proxy", SystemNamespace: systemName,
+			XDSCA: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", Bootstrap: zoneserver.PodBootstrap})
 	must(w.t, err)
 	var document struct{ Spec map[string]json.RawMessage }
 	must(w.t, json.Unmarshal(raw, &document))

@@ -71,7 +71,7 @@ func pod(namespace, name, account, labels string) string {
 func (w *world) proxied(namespace, name string) bool {
 	w.t.Helper()
 	return strings.Contains(w.kubectl("get", "pod", "-n", namespace, name, "-o", "jsonpath={.spec.initContainers[*].name}"),
-		"causeway-bootstrap causeway-capture causeway-proxy")
+		"causeway-capture causeway-proxy")
 }
 
 // tokenOfPod is a token that the API server makes for a pod.
@@ -120,7 +120,7 @@ func (z *zone) opens(ctx context.Context, token, dataplane string) error {
 // start. Then it opens the streams of their proxies with tokens that the API server makes for them.
 func TestKubernetesPods(t *testing.T) {
 	w := newWorld(t)
-	z := w.zone(injection...)
+	z := w.zone(append(injection, "--diagnostics-address", "0.0.0.0:0")...) // a port off loopback, so that it has a certificate for pods
 	w.kubectl("create", "namespace", "shop")
 	w.kubectl("label", "namespace", "shop", "kuma.io/sidecar-injection=enabled")
 	w.kubectl("create", "namespace", "plain")
