@@ -1,8 +1,6 @@
 package xds
 
 import (
-	"slices"
-
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
@@ -11,10 +9,8 @@ import (
 // route, or of a policy for one service, builds no other clusters. It is immutable.
 type clusterConfig struct {
 	// config is the cluster, marshalled.
-	config   string
-	problems []string
-	// files are the files that its health checks write.
-	files []string
+	config string
+	notes
 }
 
 // clusterKey is everything that it depends on, unless a proxy cannot open one of its files.
@@ -23,34 +19,19 @@ type clusterKey struct {
 	// assignment is the name of the endpoints, if it is not the cluster's. weighed means that localities have weights.
 	assignment string
 	weighed    bool
-	asked      bool
-	// These identify the rules for the service.
-	timeouts, breakers, balancing, health string
+	rules      clusterRules
 }
 
 // clusterConfig returns what the cluster of a backend is beside its handshake.
 func (s *sender) clusterConfig(b *backend) (*clusterConfig, error) {
-	of := b.key()
 	key := clusterKey{name: b.name, display: b.service.Resource.DisplayName(), protocol: b.protocol,
-		weighed: b.prefer != nil && len(b.prefer.Affinity) > 0, asked: s.asked, timeouts: s.timeouts.For(of).ID(),
-		breakers: s.breakers.For(of).ID(), balancing: s.balancing.For(of).ID(), health: s.health.For(of).ID()}
+		weighed: b.prefer != nil && len(b.prefer.Affinity) > 0, rules: s.clusterRules(b)}
 	if b.prefer != nil || b.egress {
 		key.assignment = b.assignment()
 	}
-	build := func(files *logFiles) (*clusterConfig, error) {
-		return (&sender{target: &target{logFiles: files}, asked: s.asked, timeouts: s.timeouts, breakers: s.breakers,
-			balancing: s.balancing, health: s.health}).newClusterConfig(b, &key)
-	}
-	made, err := s.target.shared.configs.get(key, func() (*clusterConfig, error) { return build(&logFiles{}) })
-	files := s.target.logFiles
-	if err == nil && slices.ContainsFunc(made.files, func(file string) bool { return files.use(file) != "" }) {
-		made, err = build(files)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.out.problems = append(s.out.problems, made.problems...)
-	return made, nil
+	return sharedCluster(s, &s.target.shared.configs, key, func(alone *sender) (*clusterConfig, error) {
+		return alone.newClusterConfig(b, &key)
+	})
 }
 
 // newClusterConfig builds it from its key, for a sender that has nothing of the proxy but its files.
@@ -76,5 +57,5 @@ func (s *sender) newClusterConfig(b *backend, key *clusterKey) (*clusterConfig, 
 	if err != nil {
 		return nil, err
 	}
-	return &clusterConfig{config: string(packed.Value), problems: s.out.problems, files: s.target.logFiles.paths()}, nil
+	return &clusterConfig{string(packed.Value), s.notes()}, nil
 }

@@ -63,7 +63,7 @@ func (s *sender) newExternal(b *backend, key *externalKey, client *tlsv3.TlsCert
 	if err != nil {
 		return nil, err
 	}
-	return &externalCluster{resource: cluster, problems: s.out.problems, files: s.target.logFiles.paths()}, nil
+	return &externalCluster{cluster, s.notes()}, nil
 }
 
 func isIP(address string) bool {

@@ -14,23 +14,19 @@ import (
 // change of one service builds one cluster, however many services and egresses there are. It is immutable.
 type externalCluster struct {
 	*resource
-	problems []string
-	// files are the files that its health checks write.
-	files []string
+	notes
 }
 
 // externalKey is everything that it depends on, unless a proxy cannot open one of its files.
 type externalKey struct {
 	name    string
 	service *resources.Resource
-	asked   bool
 	// here is why the endpoints may be this server; empty if they are not.
 	here string
 	// client identifies the certificate that proxies present, or says why they have none: secrets and files change without
 	// the service that names them. It is empty if the service requests none.
 	client string
-	// These identify the rules for the service.
-	timeouts, breakers, balancing, health string
+	rules  clusterRules
 }
 
 // external returns the cluster of a service outside the mesh.
@@ -39,24 +35,11 @@ func (s *sender) external(b *backend) (*externalCluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := b.key()
-	key := externalKey{name: b.name, service: b.service.Resource, asked: s.asked, client: id,
-		here: s.own.leadsHere(b.external.Endpoints), timeouts: s.timeouts.For(of).ID(), breakers: s.breakers.For(of).ID(),
-		balancing: s.balancing.For(of).ID(), health: s.health.For(of).ID()}
-	build := func(files *logFiles) (*externalCluster, error) {
-		return (&sender{target: &target{logFiles: files}, asked: s.asked, timeouts: s.timeouts, breakers: s.breakers,
-			balancing: s.balancing, health: s.health}).newExternal(b, &key, certificate)
-	}
-	made, err := s.target.shared.external.get(key, func() (*externalCluster, error) { return build(&logFiles{}) })
-	files := s.target.logFiles
-	if err == nil && slices.ContainsFunc(made.files, func(file string) bool { return files.use(file) != "" }) {
-		made, err = build(files)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.out.problems = append(s.out.problems, made.problems...)
-	return made, nil
+	key := externalKey{name: b.name, service: b.service.Resource, client: id, here: s.own.leadsHere(b.external.Endpoints),
+		rules: s.clusterRules(b)}
+	return sharedCluster(s, &s.target.shared.external, key, func(alone *sender) (*externalCluster, error) {
+		return alone.newExternal(b, &key, certificate)
+	})
 }
 
 // presents returns the certificate that proxies present to a service, and its id in the key.

@@ -1,8 +1,6 @@
 package xds
 
 import (
-	"slices"
-
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -13,8 +11,7 @@ import (
 type inboundLogs struct {
 	logs       []*accesslogv3.AccessLog
 	collectors []*resource
-	files      []string
-	problems   []string
+	notes
 }
 
 // inboundLogsKey is everything that they depend on.
@@ -41,14 +38,11 @@ func (t *target) logInbounds(policies []*matching.Policy) error {
 		if rules.say {
 			key.from = t.logSource()
 		}
-		made, err := t.shared.inboundLogs.get(key, func() (*inboundLogs, error) {
-			return rules.logs(&key, t.own, &logFiles{}), nil
+		made, err := openable(&t.shared.inboundLogs, key, t.logFiles, func(files *logFiles) (*inboundLogs, error) {
+			return rules.logs(&key, t.own, files), nil
 		})
 		if err != nil {
 			return err
-		}
-		if slices.ContainsFunc(made.files, func(file string) bool { return t.logFiles.use(file) != "" }) {
-			made = rules.logs(&key, t.own, t.logFiles)
 		}
 		in.logged, t.observed.kept = made, append(t.observed.kept, rules)
 		in.logs = append(in.logs, made.logs...)

@@ -30,9 +30,7 @@ type logRules struct {
 type outboundLogs struct {
 	logs       []*accesslogv3.AccessLog
 	collectors []*resource
-	// files are the files that they write.
-	files    []string
-	problems []string
+	notes
 }
 
 // outboundLogsKey is everything that the logs of an outbound depend on if they do not depend on the proxy.
@@ -43,11 +41,11 @@ type outboundLogsKey struct {
 	admin   uint32
 }
 
-// sharedLogs returns the logs of a listener, which other listeners share: the rest of a listener of HTTP has the name of
-// the proxy's workload if it is traced.
-func (t *target) sharedLogs(k *listenedKey) *outboundLogs {
-	if k.from != (logSource{}) {
-		return k.loggedBy(t.own, &logFiles{})
+// outboundLogs returns the logs of a listener. Other listeners share those that say nothing of the proxy and leave out none
+// of its files: the rest of a listener of HTTP has the name of the proxy's workload if it is traced.
+func (t *target) outboundLogs(k *listenedKey, files *logFiles) *outboundLogs {
+	if k.from != (logSource{}) || files == t.logFiles {
+		return k.loggedBy(t.own, files)
 	}
 	made, _ := t.shared.outboundLogs.get(outboundLogsKey{k.logs, k.http, k.service, k.admin},
 		func() (*outboundLogs, error) { return k.loggedBy(t.own, &logFiles{}), nil })

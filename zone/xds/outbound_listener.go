@@ -2,7 +2,6 @@ package xds
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
@@ -98,10 +97,9 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		if d.listens.http {
 			key.by = t.spans()
 		}
-		l, err := t.shared.outbounds.get(key, func() (*listened, error) { return listen(&key, d.tcpRoutes, t.sharedLogs(&key)) })
-		if err == nil && slices.ContainsFunc(l.files, func(file string) bool { return t.logFiles.use(file) != "" }) {
-			l, err = listen(&key, d.tcpRoutes, key.loggedBy(t.own, t.logFiles))
-		}
+		l, err := openable(&t.shared.outbounds, key, t.logFiles, func(files *logFiles) (*listened, error) {
+			return listen(&key, d.tcpRoutes, t.outboundLogs(&key, files))
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.field, err)
 		}

@@ -59,6 +59,30 @@ func (f *logFiles) refused(words string) bool {
 // again makes the proxy try all files once more.
 func (f *logFiles) again() { *f = logFiles{} }
 
+// notes are what is to be said of something that proxies share, and the files that it writes.
+type notes struct {
+	problems, files []string
+}
+
+func (n *notes) noted() *notes { return n }
+
+// noting is a pointer to something with notes.
+type noting[V any] interface {
+	*V
+	noted() *notes
+}
+
+// openable returns what proxies share under a key; or, for a proxy that cannot open one of the files that it writes, what is
+// built without them. files are those of the proxy. build must depend on the key and on the files that it gets.
+func openable[K comparable, V any, P noting[V]](of *table[K, V], key K, files *logFiles,
+	build func(*logFiles) (*V, error)) (*V, error) {
+	made, err := of.get(key, func() (*V, error) { return build(&logFiles{}) })
+	if err == nil && slices.ContainsFunc(P(made).noted().files, func(file string) bool { return files.use(file) != "" }) {
+		return build(files)
+	}
+	return made, err
+}
+
 // configRefused removes a file that the proxy cannot open, or a patch that it refuses.
 func (x *Proxies) configRefused(p *proxy, k kind, words string) {
 	x.mu.Lock()
