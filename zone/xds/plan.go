@@ -23,6 +23,8 @@ type plan struct {
 	clusters []*clusterPart
 	// configs holds what those are built from, which other plans share.
 	configs []*clusterConfig
+	// plain holds the routes of outbounds without a MeshHTTPRoute, which other plans share.
+	plain []*plainRoutes
 	// external holds the clusters of services outside the mesh, which other plans share.
 	external []*externalCluster
 	// doors holds what the listeners of an egress lead to.
@@ -189,11 +191,11 @@ func (s *sender) make(p *plan) error {
 		if !d.http() {
 			continue
 		}
-		route, err := s.routes(d)
+		route, err := s.tableOf(p, d)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.field, err)
 		}
-		s.out.sets[kindRoute] = append(s.out.sets[kindRoute], s.target.shared.alike.one(kindRoute, route))
+		s.out.sets[kindRoute] = append(s.out.sets[kindRoute], route)
 	}
 	if err := s.makeGateway(p); err != nil {
 		return err

@@ -7,9 +7,10 @@ import (
 // shared holds what proxies have in common. An entry depends only on its key.
 type shared struct {
 	alike alike
-	// For outgoing traffic: plan.go, logging.go, outbound_cluster.go, cluster_config.go, external_shared.go,
+	// For outgoing traffic: plan.go, plain_routes.go, logging.go, outbound_cluster.go, cluster_config.go, external_shared.go,
 	// outbound_listener.go, named.go.
 	plans     table[planKey, plan]
+	plain     table[plainKey, plainRoutes]
 	rules     table[rulesKey, matching.ToRules]
 	logs      table[logsKey, logRules]
 	parts     table[partKey, clusterPart]
