@@ -59,25 +59,32 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) error {
 }
 
 func batchResult(stored []*resources.Resource, commit *store.Commit) BatchResult {
-	results := make(map[resources.Key]string, len(commit.Changes))
-	for _, change := range commit.Changes {
-		results[change.Key()] = ResultUpdated
-		if change.Old == nil {
-			results[change.Key()] = ResultCreated
-		}
-	}
 	out := BatchResult{Revision: commit.Revision, Results: make([]BatchedItem, len(stored))}
+	results := resultsOf(stored, commit)
 	for i, r := range stored {
-		out.Results[i] = itemOf(r, results[r.Key])
+		out.Results[i] = itemOf(r, results[i])
 	}
 	return out
 }
 
-// itemOf returns the result of r, without warnings. result is empty if nothing happened to r.
-func itemOf(r *resources.Resource, result string) BatchedItem {
-	if result == "" {
-		result = ResultUnchanged
+// resultsOf returns what a commit did to each resource of its batch.
+func resultsOf(stored []*resources.Resource, commit *store.Commit) []string {
+	out, changes := make([]string, len(stored)), commit.Changes // in the order of the resources
+	for i, r := range stored {
+		out[i] = ResultUnchanged
+		if len(changes) == 0 || changes[0].Key() != r.Key {
+			continue
+		}
+		if out[i] = ResultUpdated; changes[0].Old == nil {
+			out[i] = ResultCreated
+		}
+		changes = changes[1:]
 	}
+	return out
+}
+
+// itemOf returns the result of r, without warnings.
+func itemOf(r *resources.Resource, result string) BatchedItem {
 	return BatchedItem{
 		Type: r.Type, Mesh: r.Mesh, Namespace: r.Namespace, Name: r.Name,
 		KRI: resources.KRIOf(r).String(), Result: result,

@@ -113,10 +113,7 @@ func keepMark(doc, old *resources.Resource) *resources.Resource {
 // withInitialPolicies marks the meshes in b, and adds the initial policies of new ones to the batch. An existing mesh
 // keeps its mark. A new mesh with the mark, such as one from a backup, gets no policies.
 func (s *Server) withInitialPolicies(snap store.Snapshot, b *store.Batch) error {
-	brought := map[resources.Key]bool{}
-	for _, op := range b.Ops {
-		brought[op.Put.Key] = true
-	}
+	var brought map[resources.Key]bool
 	for i := range b.Ops {
 		mesh := b.Ops[i].Put
 		if mesh.Type != resources.TypeMesh {
@@ -133,6 +130,12 @@ func (s *Server) withInitialPolicies(snap store.Snapshot, b *store.Batch) error 
 		ops, err := initialOps(snap, mesh, s.config.Home)
 		if err != nil {
 			return err
+		}
+		if brought == nil {
+			brought = map[resources.Key]bool{}
+			for _, op := range b.Ops {
+				brought[op.Put.Key] = true
+			}
 		}
 		b.Ops = append(b.Ops, slices.DeleteFunc(ops, func(op store.Op) bool { return brought[op.Put.Key] })...)
 	}

@@ -47,14 +47,34 @@ func (s *Server) apply(ctx context.Context, docs []*resources.Resource, want pre
 			continue
 		}
 		noteCommit(ctx, commit)
+		if err == nil {
+			asStored(labelled, commit)
+		}
 		return labelled, commit, err
+	}
+}
+
+// asStored replaces resources of a batch by what its commit stored. Who follows the store has these, so that what is read of
+// them is read once. A resource that did not change stays, as does one whose spec the store holds undecoded.
+func asStored(docs []*resources.Resource, commit *store.Commit) {
+	changes := commit.Changes // in the order of docs
+	for i, doc := range docs {
+		if len(changes) > 0 && changes[0].Key() == doc.Key {
+			if changes[0].New.Spec == doc.Spec {
+				docs[i] = changes[0].New
+			}
+			changes = changes[1:]
+		}
 	}
 }
 
 // accept returns docs as they are to be stored. Its error names all problems of all documents.
 func (s *Server) accept(state store.Snapshot, docs []*resources.Resource) ([]*resources.Resource, error) {
 	failed := &resources.DocumentsError{}
-	seen := make(map[resources.Key]int, len(docs))
+	var seen map[resources.Key]int
+	if len(docs) > 1 {
+		seen = make(map[resources.Key]int, len(docs))
+	}
 	out := make([]*resources.Resource, len(docs))
 	for i, doc := range docs {
 		accepted, err := s.acceptOne(doc, state.Get(doc.Key))
@@ -69,7 +89,9 @@ func (s *Server) accept(state store.Snapshot, docs []*resources.Resource) ([]*re
 		case err != nil:
 			return nil, err
 		default:
-			seen[doc.Key], out[i] = i+1, accepted
+			if out[i] = accepted; seen != nil {
+				seen[doc.Key] = i + 1
+			}
 		}
 	}
 	if len(failed.Invalid) > 0 {
@@ -252,7 +274,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	status, result := http.StatusOK, batchResult(stored, commit).Results[0].Result
+	status, result := http.StatusOK, resultsOf(stored, commit)[0]
 	if result == ResultCreated {
 		status = http.StatusCreated
 	}

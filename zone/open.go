@@ -24,6 +24,7 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 	"github.com/causeway-mesh/causeway/zone/checkpoint"
 	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
 // The contents of the zone's data directory.
@@ -51,6 +52,8 @@ type opened struct {
 	memberships *enrolment.Holder
 	// instance identifies this run of the server.
 	instance string
+	// lastRead reads a policy that is written, once for the answer to its writer and for the proxies.
+	lastRead matching.LastRead
 }
 
 func (o *opened) close() error { return errors.Join(o.store.Close(), o.guard.Audit().Close()) }

@@ -38,7 +38,7 @@ type proxyParts struct {
 func newProxies(cfg *Config, o *opened, parts proxyParts, diagnostics *server.Diagnostics) *xds.Proxies {
 	return xds.New(xds.Config{
 		Own: parts.own, AdminPin: parts.adminPin, Sources: parts.sources.read, AccessLogs: parts.sinks, Checkpoint: parts.checkpoint,
-		Store: o.fields.Opened(o.store, cfg.Log), Status: o.status, Home: o.home, Authorities: parts.authorities,
+		Store: o.fields.Opened(o.store, cfg.Log), LastRead: &o.lastRead, Status: o.status, Home: o.home, Authorities: parts.authorities,
 		Instance: o.instance, RBACForm: rbac.Form(cfg.RBACForm), Now: cfg.Now, Log: cfg.Log,
 		Registerer: diagnostics.Registry, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})

@@ -49,7 +49,7 @@ func addRoutes(routes *api.Server, cfg *Config, o *opened, doubts *inspect.Doubt
 	}
 	shortfalls := &inspect.Shortfalls{Status: o.status, Now: cfg.Now}
 	inspect.Register(routes, inspect.Config{Store: o.store, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace,
-		Assigned: publisher.Authorities.Assigned, Shortfalls: shortfalls})
+		Assigned: publisher.Authorities.Assigned, Shortfalls: shortfalls, LastRead: &o.lastRead})
 	routes.AddConditions((&identityConditions{store: o.store, zone: cfg.Zone, authorities: publisher.Authorities,
 		publisher: publisher}).of)
 	names := &hostnames.Status{Store: o.store, Home: o.home}

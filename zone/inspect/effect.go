@@ -97,7 +97,7 @@ func (h *handlers) policyWarnings(after store.Snapshot, r *resources.Resource, r
 	if r.Descriptor().Policy == nil {
 		return nil
 	}
-	p := matching.NewPolicy(r, h.views.config.SystemNamespace)
+	p := h.views.config.LastRead.Policy(r, h.views.config.SystemNamespace)
 	return slices.Concat(h.tcpWarnings(after, p, reader), h.effectWarnings(after, p, reader),
 		h.problemWarnings(after, p, reader))
 }

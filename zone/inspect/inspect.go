@@ -26,6 +26,8 @@ type Config struct {
 	Assigned func(dp *resources.Resource) (identity.Assigned, error)
 	// Shortfalls are the reports of proxies about policies. Nil means none.
 	Shortfalls *Shortfalls
+	// LastRead reads policies that are written. Who else reads them may share it; nil if nobody does.
+	LastRead *matching.LastRead
 }
 
 func (c *Config) assigned(snap store.Snapshot, dp *resources.Resource) (identity.Assigned, error) {

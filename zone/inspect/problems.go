@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -41,23 +42,11 @@ func (h *handlers) trafficWarnings(after store.Snapshot, r *resources.Resource, 
 // problemsOf returns the problems of a policy. It reads only what the policy refers to, so that a write in a large mesh
 // costs no more.
 func (c *Config) problemsOf(snap store.Snapshot, p *matching.Policy) []matching.Warning {
-	found := map[resources.Key]*matching.Destination{}
-	add := func(r *resources.Resource) {
-		if r == nil || found[r.Key] != nil {
-			return
-		}
+	var all []*matching.Destination
+	for _, r := range c.meantBy(snap, p.Resource) {
 		if d, err := matching.NewDestination(r); err == nil {
-			found[r.Key] = d
+			all = append(all, d)
 		}
-	}
-	for _, ref := range resources.References(p.Resource) {
-		if matching.IsDestination(resources.Type(ref.Kind)) {
-			c.addMeant(snap, p.Resource, &ref, add)
-		}
-	}
-	all := make([]*matching.Destination, 0, len(found))
-	for _, d := range found {
-		all = append(all, d)
 	}
 	list := func(t resources.Type) []*resources.Resource {
 		return slices.Collect(snap.List(store.Query{Type: t, Mesh: p.Resource.Mesh}))
@@ -65,6 +54,24 @@ func (c *Config) problemsOf(snap store.Snapshot, p *matching.Policy) []matching.
 	x := matching.NewDestinations(matching.DestinationsConfig{Zone: c.Zone, SystemNamespace: c.SystemNamespace,
 		Gateways: list(resources.TypeMeshGateway), Grants: list(resources.TypeMeshReferenceGrant)}, all)
 	return c.allProblems(snap, x, p)
+}
+
+// meantBy returns the services and routes that the references of a policy may mean, each once.
+func (c *Config) meantBy(snap store.Snapshot, policy *resources.Resource) (all []*resources.Resource) {
+	add := func(r *resources.Resource) {
+		if r != nil {
+			all = append(all, r)
+		}
+	}
+	for _, ref := range resources.References(policy) {
+		if matching.IsDestination(resources.Type(ref.Kind)) {
+			c.addMeant(snap, policy, &ref, add)
+		}
+	}
+	slices.SortFunc(all, func(a, b *resources.Resource) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.CompactFunc(all, func(a, b *resources.Resource) bool { return a.Key == b.Key })
 }
 
 // hashSuffix is the length that the name of a copy adds to the display name.
@@ -77,6 +84,9 @@ func (c *Config) addMeant(snap store.Snapshot, policy *resources.Resource, ref *
 	labelled := func(t resources.Type, labels map[string]string) {
 		for r := range snap.List(store.Query{Type: t, Mesh: mesh, Labels: labels}) {
 			add(r)
+			if r.Type != resources.TypeMeshMultiZoneService {
+				continue
+			}
 			if spec, err := resources.SpecAs[resources.MeshMultiZoneService](r); err == nil {
 				for s := range snap.List(store.Query{Type: resources.TypeMeshService, Mesh: mesh,
 					Labels: spec.Selector.MeshService.MatchLabels}) {

@@ -3,6 +3,7 @@ package matching
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -56,7 +57,9 @@ type Destinations struct {
 	sorted []*Destination
 	// objects indexes destinations by the name of their copies, displayed by their original name.
 	objects, displayed map[nameKey][]*Destination
-	labelled           map[labelKey][]*Destination
+	// byLabel indexes them by each of their labels, once a reference asks for one: most name what they mean.
+	byLabel   map[labelKey][]*Destination
+	labelling sync.Once
 	// parents holds the services and sections of each route.
 	parents map[ResourceKey][]ResourceKey
 	// gateways holds the MeshGateways, by mesh.
@@ -85,12 +88,15 @@ func NewDestinations(c DestinationsConfig, all []*Destination) *Destinations {
 	}
 	x := &Destinations{
 		zone: c.Zone, systemNamespace: c.SystemNamespace, sorted: slices.Clone(all),
-		objects: make(map[nameKey][]*Destination, len(all)), displayed: make(map[nameKey][]*Destination, len(all)),
-		labelled: make(map[labelKey][]*Destination, len(all)), parents: map[ResourceKey][]ResourceKey{},
-		gateways: map[string][]*resources.Resource{}, grants: map[string][]grant{},
+	}
+	if len(all) > 0 {
+		x.objects, x.displayed = make(map[nameKey][]*Destination, len(all)), make(map[nameKey][]*Destination, len(all))
 	}
 	x.readGrants(c.Grants)
 	for _, g := range c.Gateways {
+		if x.gateways == nil {
+			x.gateways = map[string][]*resources.Resource{}
+		}
 		x.gateways[g.Mesh] = append(x.gateways[g.Mesh], g)
 	}
 	slices.SortFunc(x.sorted, func(a, b *Destination) int { return compareKeys(a.Key(), b.Key()) })
@@ -119,10 +125,20 @@ func (x *Destinations) add(d *Destination) {
 		at.name = r.Name
 		x.objects[at] = append(x.objects[at], d)
 	}
-	for k, v := range r.Labels {
-		l := labelKey{r.Type, r.Mesh, label{k, v}}
-		x.labelled[l] = append(x.labelled[l], d)
-	}
+}
+
+// labelled returns the destinations by each of their labels.
+func (x *Destinations) labelled() map[labelKey][]*Destination {
+	x.labelling.Do(func() {
+		x.byLabel = make(map[labelKey][]*Destination, len(x.sorted))
+		for _, d := range x.sorted {
+			for k, v := range d.Resource.Labels {
+				l := labelKey{d.Resource.Type, d.Resource.Mesh, label{k, v}}
+				x.byLabel[l] = append(x.byLabel[l], d)
+			}
+		}
+	})
+	return x.byLabel
 }
 
 // addParents resolves the services of a route, limited to what its role may refer to.
@@ -147,6 +163,9 @@ func (x *Destinations) addParents(d *Destination) {
 		return
 	}
 	slices.SortFunc(parents, compareKeys)
+	if x.parents == nil {
+		x.parents = map[ResourceKey][]ResourceKey{}
+	}
 	x.parents[d.Key()] = slices.Compact(parents)
 }
 

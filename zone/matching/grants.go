@@ -16,6 +16,9 @@ type grant struct {
 func (x *Destinations) readGrants(all []*resources.Resource) {
 	for _, r := range all {
 		if spec, err := resources.SpecAs[resources.MeshReferenceGrant](r); err == nil {
+			if x.grants == nil {
+				x.grants = map[string][]grant{}
+			}
 			x.grants[r.Mesh] = append(x.grants[r.Mesh], grant{resources.OwnerOf(r, x.systemNamespace), spec})
 		}
 	}

@@ -142,9 +142,9 @@ func (x *Destinations) sections(ref *resources.TargetRef, found []*Destination) 
 
 func (x *Destinations) byLabels(from Referrer, ref *resources.TargetRef) []*Destination {
 	var smallest []*Destination
-	first := true
+	first, labelled := true, x.labelled()
 	for k, v := range ref.Labels {
-		bucket := x.labelled[labelKey{resources.Type(ref.Kind), from.Mesh, label{k, v}}]
+		bucket := labelled[labelKey{resources.Type(ref.Kind), from.Mesh, label{k, v}}]
 		if first || len(bucket) < len(smallest) {
 			smallest, first = bucket, false
 		}

@@ -69,19 +69,16 @@ func (x *Proxies) workInReceivedLocked(revision uint64, key resources.Key, r *re
 	}
 }
 
-// readLocked reads a policy: once for all that follows it when it changes.
-func (x *Proxies) readLocked(r *resources.Resource) *matching.Policy {
-	if x.read == nil || x.read.Resource != r {
-		x.read = matching.NewPolicy(r, x.cfg.Home.SystemNamespace)
-	}
-	return x.read
+// readPolicy reads a policy: once for all that follows it when it changes.
+func (x *Proxies) readPolicy(r *resources.Resource) *matching.Policy {
+	return x.cfg.LastRead.Policy(r, x.cfg.Home.SystemNamespace)
 }
 
 func (x *Proxies) workInPolicyLocked(m *mesh, key resources.Key, r *resources.Resource) {
 	affected := map[*proxy]struct{}{}
 	m.remove(m.received, key, affected)
 	if r != nil {
-		policy := x.readLocked(r)
+		policy := x.readPolicy(r)
 		if !isReceived(key.Type) || policy.Receives() {
 			m.add(m.received, policy, affected)
 		}

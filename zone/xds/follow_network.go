@@ -181,7 +181,7 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 	selected := map[*proxy]struct{}{}
 	m.remove(m.confs, key, selected)
 	if r != nil {
-		if policy := x.readLocked(r); policy.Sends() {
+		if policy := x.readPolicy(r); policy.Sends() {
 			m.add(m.confs, policy, selected)
 		}
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	AccessLogs []accesslog.Sink
 	// Checkpoint keeps what proxies are issued, for the next start; nil keeps nothing.
 	Checkpoint *checkpoint.Cache
+	// LastRead reads policies. Who else reads a policy that changed may share it; nil if nobody does.
+	LastRead *matching.LastRead
 	// Sources reads what MeshExternalServices refer to. If nil, no source can be read.
 	Sources SourceFunc
 	// Own reports this server's ports on loopback; nil means that it has none. It must not change once Run runs.
@@ -88,14 +90,15 @@ type Proxies struct {
 	stale map[*proxy]*store.Cause
 	// cause is the cause of the commits being applied; nil otherwise. Guarded by mu.
 	cause *store.Cause
-	// read is the policy that was read last; see readLocked. Guarded by mu.
-	read *matching.Policy
 }
 
 // New returns Proxies without a proxy. They notice changes only while Run runs.
 func New(cfg Config) *Proxies {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.LastRead == nil {
+		cfg.LastRead = &matching.LastRead{}
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -168,11 +171,11 @@ func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 	m.gateways = matching.NewGateways(snap.List(store.Query{Type: resources.TypeMeshGateway, Mesh: m.name}))
 	m.asked = resources.HasInitialPolicies(snap.Get(resources.Key{Type: resources.TypeMesh, Name: m.name}))
 	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission, Mesh: m.name}) {
-		m.received.Add(x.readLocked(r))
+		m.received.Add(x.readPolicy(r))
 	}
 	for i := range receivedTypes {
 		for r := range snap.List(store.Query{Type: receivedTypes[i].Type, Mesh: m.name}) {
-			if policy := x.readLocked(r); policy.Receives() {
+			if policy := x.readPolicy(r); policy.Receives() {
 				m.received.Add(policy)
 			}
 		}
@@ -182,13 +185,13 @@ func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 		wholeTypes...) {
 		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
 			if isWhole(r) {
-				m.whole.Add(x.readLocked(r))
+				m.whole.Add(x.readPolicy(r))
 			}
 		}
 	}
 	for _, t := range confTypes {
 		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
-			if policy := x.readLocked(r); policy.Sends() {
+			if policy := x.readPolicy(r); policy.Sends() {
 				m.confs.Add(policy)
 			}
 		}

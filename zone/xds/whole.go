@@ -215,7 +215,7 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 	m.patches.forget(key)
 	var next *matching.Policy
 	if r != nil && isWhole(r) {
-		next = x.readLocked(r)
+		next = x.readPolicy(r)
 		m.add(m.whole, next, selected)
 	}
 	inbounds := key.Type != resources.TypeMeshAccessLog || receives(old) || receives(next)
