@@ -15,22 +15,18 @@ func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
 func isArray(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '[' }
 
-// fewMembers is how many members an object has at most, in most cases.
-const fewMembers = 8
-
-// members splits a canonical object: it has no blanks, and its names are sorted.
-func members(object json.RawMessage) []member {
-	out := make([]member, 0, fewMembers)
-	for rest := object[1:]; len(rest) > 0 && rest[0] != '}'; {
-		n := valueEnd(rest)
-		m := member{name: nameOf(rest[:n])}
-		rest = rest[min(n+1, len(rest)):]
-		n = valueEnd(rest)
-		m.value = rest[:n]
-		out = append(out, m)
-		rest = rest[min(n+1, len(rest)):]
+// firstMember cuts the first member off what is left of a canonical object, which has no blanks and sorted names; ok is false
+// at its end.
+func firstMember(rest json.RawMessage) (m member, after json.RawMessage, ok bool) {
+	if len(rest) == 0 || rest[0] == '}' {
+		return m, nil, false
 	}
-	return out
+	n := valueEnd(rest)
+	m.name = nameOf(rest[:n])
+	rest = rest[min(n+1, len(rest)):]
+	n = valueEnd(rest)
+	m.value = rest[:n]
+	return m, rest[min(n+1, len(rest)):], true
 }
 
 // nameOf returns the name that raw is the text of, as a part of raw if it can.
@@ -45,15 +41,21 @@ func nameOf(raw json.RawMessage) []byte {
 	return []byte(name)
 }
 
-// elements splits a canonical array.
-func elements(array json.RawMessage) []json.RawMessage {
-	var out []json.RawMessage
-	for rest := array[1:]; len(rest) > 0 && rest[0] != ']'; {
-		n := valueEnd(rest)
-		out = append(out, rest[:n])
-		rest = rest[min(n+1, len(rest)):]
+// firstElement cuts the first element off what is left of a canonical array; ok is false at its end.
+func firstElement(rest json.RawMessage) (element, after json.RawMessage, ok bool) {
+	if len(rest) == 0 || rest[0] == ']' {
+		return nil, nil, false
 	}
-	return out
+	n := valueEnd(rest)
+	return rest[:n], rest[min(n+1, len(rest)):], true
+}
+
+// length returns how many elements a canonical array has.
+func length(array json.RawMessage) (n int) {
+	for _, rest, ok := firstElement(array[1:]); ok; _, rest, ok = firstElement(rest) {
+		n++
+	}
+	return n
 }
 
 // valueEnd returns the end of the value at the start of canonical JSON.

@@ -97,38 +97,45 @@ func (d *differ) compare(path string, from, to json.RawMessage) {
 	case secretField(lastName(path)):
 		d.add(path, from, to)
 	case isObject(from) && isObject(to):
-		d.objects(path, members(from), members(to))
-	case isArray(from) && isArray(to):
-		a, b := elements(from), elements(to)
-		if len(a) != len(b) {
-			d.add(path, from, to)
-			return
-		}
-		for i := range a {
-			if !bytes.Equal(a[i], b[i]) {
-				d.compare(fmt.Sprintf("%s[%d]", path, i), a[i], b[i])
-			}
-		}
+		d.objects(path, from[1:], to[1:])
+	case isArray(from) && isArray(to) && length(from) == length(to):
+		d.arrays(path, from[1:], to[1:])
 	default:
 		d.add(path, from, to)
 	}
 }
 
-// objects walks both in the order of their names.
-func (d *differ) objects(path string, a, b []member) {
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && bytes.Compare(a[0].name, b[0].name) < 0:
-			d.compare(path+"."+string(a[0].name), a[0].value, nil)
-			a = a[1:]
-		case len(a) == 0 || bytes.Compare(b[0].name, a[0].name) < 0:
-			d.compare(path+"."+string(b[0].name), nil, b[0].value)
-			b = b[1:]
+// arrays walks what is left of both, which have as many elements.
+func (d *differ) arrays(path string, from, to json.RawMessage) {
+	a, from, more := firstElement(from)
+	b, to, _ := firstElement(to)
+	for i := 0; more; i++ {
+		if !bytes.Equal(a, b) {
+			d.compare(fmt.Sprintf("%s[%d]", path, i), a, b)
+		}
+		a, from, more = firstElement(from)
+		b, to, _ = firstElement(to)
+	}
+}
+
+// objects walks what is left of both, in the order of their names.
+func (d *differ) objects(path string, from, to json.RawMessage) {
+	a, from, moreA := firstMember(from)
+	b, to, moreB := firstMember(to)
+	for moreA || moreB {
+		switch order := bytes.Compare(a.name, b.name); {
+		case !moreB || moreA && order < 0:
+			d.compare(path+"."+string(a.name), a.value, nil)
+			a, from, moreA = firstMember(from)
+		case !moreA || order > 0:
+			d.compare(path+"."+string(b.name), nil, b.value)
+			b, to, moreB = firstMember(to)
 		default:
-			if !bytes.Equal(a[0].value, b[0].value) {
-				d.compare(path+"."+string(a[0].name), a[0].value, b[0].value)
+			if !bytes.Equal(a.value, b.value) {
+				d.compare(path+"."+string(a.name), a.value, b.value)
 			}
-			a, b = a[1:], b[1:]
+			a, from, moreA = firstMember(from)
+			b, to, moreB = firstMember(to)
 		}
 	}
 }

@@ -85,10 +85,16 @@ func (j *journal) use(path string, f *os.File, size int64) error {
 // inPlace returns nil while readers of the log find the current file. It costs one system call: the path of the file
 // leads through the folder, which is checked only while there is no file.
 func (j *journal) inPlace() error {
+	_, err := j.sizeInPlace()
+	return err
+}
+
+// sizeInPlace is inPlace, and returns the size of the current file, if there is one.
+func (j *journal) sizeInPlace() (int64, error) {
 	if here := j.here.Load(); here != nil {
-		return here.Check()
+		return here.Size()
 	}
-	return j.folder.Check()
+	return 0, j.folder.Check()
 }
 
 // files lists the journal's files, oldest first. The folder's name is no pattern, and one that cannot be read is not empty.
@@ -139,10 +145,11 @@ func (j *journal) write(g *group) error {
 
 // append appends lines durably. It undoes a partial write.
 func (j *journal) append(lines []byte, first uint64) error {
-	if err := j.inPlace(); err != nil {
+	size, err := j.sizeInPlace()
+	if err != nil {
 		return err
 	}
-	cut, err := j.wasCut(first)
+	cut, err := j.wasCut(first, size)
 	if err != nil {
 		return err
 	}
@@ -172,17 +179,13 @@ func (j *journal) append(lines []byte, first uint64) error {
 // wasCut returns the line that tells of the current file having been cut short by somebody else, as `> FILE` does to make
 // room; nil if it was not. What follows belongs in a file of its own: the cut may be in the middle of a line. The line has
 // the seq of the one that follows it, so nobody who reads on misses it.
-func (j *journal) wasCut(first uint64) ([]byte, error) {
-	if j.file == nil {
+func (j *journal) wasCut(first uint64, size int64) ([]byte, error) {
+	if j.file == nil || size >= j.size {
 		return nil, nil
-	}
-	info, err := j.file.Stat()
-	if err != nil || info.Size() >= j.size {
-		return nil, err
 	}
 	line, err := json.Marshal(Entry{Seq: first, Time: time.Now().UTC(), Event: EventDamaged, Outcome: Unknown,
 		Reason: fmt.Sprintf("audit/%s was cut from %d bytes to %d, not by this server: what the lines recorded is unknown",
-			filepath.Base(j.file.Name()), j.size, info.Size())})
+			filepath.Base(j.file.Name()), j.size, size)})
 	return append(line, '\n'), err
 }
 

@@ -68,12 +68,11 @@ func (f *Folder) Need(names ...string) {
 // Keep is Need for a small file whose content must not change. Errors are the operating system's.
 func (f *Folder) Keep(name string) error {
 	n := &need{path: filepath.Join(f.dir.path, name), fixed: true}
-	info, err := os.Stat(n.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	var err error
+	if n.was, err = stateOf(n.path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		n.info = info
 		n.sum, err = sumOf(n.path)
 	}
 	if err == nil {
@@ -135,24 +134,23 @@ func (f *Folder) Run(ctx context.Context, log *slog.Logger) error {
 // need is a file that must be present.
 type need struct {
 	path string
-	// fixed files must keep their content. info is the state of the file when it was last read.
+	// fixed files must keep their content. was is the state of the file when it was last read.
 	fixed bool
 	sum   [sha256.Size]byte
-	info  fs.FileInfo
+	was   state
 }
 
 func (n *need) check() error {
-	now, err := os.Stat(n.path)
+	now, err := stateOf(n.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s %w: it is not there: put it back, a restart needs it", n.path, ErrMoved)
 	}
-	if err != nil || !n.fixed || os.SameFile(now, n.info) && now.ModTime().Equal(n.info.ModTime()) &&
-		now.Size() == n.info.Size() {
+	if err != nil || !n.fixed || now.unchanged(n.was) {
 		return err
 	}
 	changed := fmt.Errorf("%s %w: it holds something else now: put back what it held, a restart needs it",
 		n.path, ErrMoved)
-	if now.Size() != n.info.Size() {
+	if now.size() != n.was.size() {
 		return changed
 	}
 	sum, err := sumOf(n.path)
@@ -162,7 +160,7 @@ func (n *need) check() error {
 	if sum != n.sum {
 		return changed
 	}
-	n.info = now
+	n.was = now
 	return nil
 }
 

@@ -16,7 +16,7 @@ var ErrMoved = errors.New("is no longer what this process has opened")
 type Place struct {
 	path string
 	file *os.File
-	info fs.FileInfo
+	was  state
 	// borrowed means that the caller of Of closes file.
 	borrowed bool
 }
@@ -37,7 +37,7 @@ func Hold(path string) (*Place, error) {
 
 // Of returns the place of a file that the caller has opened at path and closes after the last Check.
 func Of(path string, f *os.File) (*Place, error) {
-	info, err := f.Stat()
+	was, err := stateIn(f)
 	if err != nil {
 		return nil, err
 	}
@@ -46,23 +46,29 @@ func Of(path string, f *os.File) (*Place, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
-	return &Place{path: path, file: f, info: info, borrowed: true}, nil
+	return &Place{path: path, file: f, was: was, borrowed: true}, nil
 }
 
 // Check returns nil while the path leads to what was opened. It costs one system call. Its error wraps ErrMoved or is
 // that of the system call.
 func (p *Place) Check() error {
-	now, err := os.Stat(p.path)
+	_, err := p.Size()
+	return err
+}
+
+// Size is Check, and returns the size of the file.
+func (p *Place) Size() (int64, error) {
+	now, err := stateOf(p.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s %w: nothing is there: move back what was moved away, or restart the server with the right folder", p.path, ErrMoved)
+		return 0, fmt.Errorf("%s %w: nothing is there: move back what was moved away, or restart the server with the right folder", p.path, ErrMoved)
 	case err != nil:
-		return err
-	case !os.SameFile(now, p.info):
-		return fmt.Errorf("%s %w: something else is there, by a move, a copy or a mount: put back what was there, or restart the server with the right folder",
+		return 0, err
+	case !now.is(p.was):
+		return 0, fmt.Errorf("%s %w: something else is there, by a move, a copy or a mount: put back what was there, or restart the server with the right folder",
 			p.path, ErrMoved)
 	}
-	return nil
+	return now.size(), nil
 }
 
 // Close releases what Hold opened. It does nothing after Of.

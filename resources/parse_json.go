@@ -32,12 +32,15 @@ type jsonParser struct {
 	open []nodeField
 }
 
-// someNodes is how many nodes are allocated at once.
-const someNodes = 32
+// someNodes is how many nodes are allocated at once, at most. A value takes about nodeBytes of a usual text.
+const (
+	someNodes = 32
+	nodeBytes = 16
+)
 
 func (p *jsonParser) node() *node {
 	if len(p.nodes) == 0 {
-		p.nodes = make([]node, someNodes)
+		p.nodes = make([]node, min(1+(len(p.data)-p.counted)/nodeBytes, someNodes))
 	}
 	n := &p.nodes[0]
 	p.nodes = p.nodes[1:]

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -109,10 +110,20 @@ type staging struct {
 	synced   bool // Batch.Synced
 	// undecoded is ViewConfig.Undecoded.
 	undecoded bool
-	// staged holds the change that the batch makes to each key; order lists the keys by first use.
-	staged map[resources.Key]Change
-	order  []resources.Key
+	// staged holds the change that the batch makes to each key, by first use, and at has the positions in it once there are
+	// more than few.
+	staged []staged
+	at     map[resources.Key]int
 }
+
+// staged is the change of a key so far.
+type staged struct {
+	key resources.Key
+	Change
+}
+
+// few is how many keys are looked for one after the other.
+const few = 8
 
 func (p *staging) add(op *Op) error {
 	if op.Put == nil {
@@ -179,30 +190,48 @@ func (p *staging) delete(op *Op) error {
 
 // get returns the resource under the key with the batch's changes so far.
 func (p *staging) get(k resources.Key) *resources.Resource {
-	if c, ok := p.staged[k]; ok {
+	if c := p.find(k); c != nil {
 		return c.New
 	}
 	return p.index.get(k)
 }
 
+// find returns the change of a key so far; nil if there is none.
+func (p *staging) find(k resources.Key) *staged {
+	i, there := p.at[k]
+	if p.at == nil {
+		i = slices.IndexFunc(p.staged, func(s staged) bool { return s.key == k })
+		there = i >= 0
+	}
+	if !there {
+		return nil
+	}
+	return &p.staged[i]
+}
+
 // stage records the change that the batch makes to the key. old is the result of get.
 func (p *staging) stage(k resources.Key, old, r *resources.Resource) {
-	if p.staged == nil {
-		p.staged = map[resources.Key]Change{}
+	if earlier := p.find(k); earlier != nil {
+		earlier.New = r
+		return
 	}
-	if earlier, ok := p.staged[k]; ok {
-		old = earlier.Old
-	} else {
-		p.order = append(p.order, k)
+	p.staged = append(p.staged, staged{k, Change{Old: old, New: r}})
+	switch n := len(p.staged); {
+	case p.at != nil:
+		p.at[k] = n - 1
+	case n > few:
+		p.at = make(map[resources.Key]int, 2*n)
+		for i := range p.staged {
+			p.at[p.staged[i].key] = i
+		}
 	}
-	p.staged[k] = Change{Old: old, New: r}
 }
 
 // changes returns the net effect: at most one change for each key, none if its content is the same in the end.
 func (p *staging) changes() []Change {
-	changes := make([]Change, 0, len(p.order))
-	for _, k := range p.order {
-		c := p.staged[k]
+	changes := make([]Change, 0, len(p.staged))
+	for i := range p.staged {
+		c := p.staged[i].Change
 		if c.Old == nil && c.New == nil || c.Old != nil && c.New != nil && c.Old.SameContent(c.New) {
 			continue
 		}

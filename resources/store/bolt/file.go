@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -252,7 +251,7 @@ func decodeTotals(raw []byte) (totals, error) {
 		raw[store.ChecksumSize:]) {
 		return t, fmt.Errorf("revision and totals: %w", store.ErrChecksum)
 	}
-	if err := json.NewDecoder(bytes.NewReader(raw[store.ChecksumSize:])).Decode(&t); err != nil {
+	if err := json.Unmarshal(raw[store.ChecksumSize:], &t); err != nil {
 		return t, fmt.Errorf("revision and totals: %w", err)
 	}
 	return t, nil
