@@ -124,9 +124,7 @@ func TestKubernetesPods(t *testing.T) {
 	w.kubectl("create", "namespace", "shop")
 	w.kubectl("label", "namespace", "shop", "kuma.io/sidecar-injection=enabled")
 	w.kubectl("create", "namespace", "plain")
-	for _, account := range []string{"web", "other"} {
-		w.kubectl("create", "serviceaccount", "-n", "shop", account)
-	}
+	w.kubectl("create", "serviceaccount", "-n", "shop", "web")
 	z.injectionWebhooks()
 	w.eventually("a pod to get its proxy", func(ctx context.Context) error {
 		out, err := w.feedKubectl(ctx, admin, pod("shop", "typo", "web", `"kuma.io/sidecar-injection": "enable"`), "apply", "-f", "-")

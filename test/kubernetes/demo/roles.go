@@ -20,7 +20,8 @@ type written struct {
 	copies    []string
 }
 
-// roles are policies of each role. A producer's and the operator's reach every zone; the others only the global.
+// roles are policies of each role. A producer's and the operator's reach other zones, of which one is asked; the others only
+// the global.
 var roles = []written{
 	{applied{operatorAllows, onGlobal}, resources.TypeMeshTrafficPermission, globalNamespace, "by-mesh-operator", "system", []string{zone1, zone2}},
 	{applied{"producer-timeout.yaml", zone1}, resources.TypeMeshTimeout, "backend-ns", "producer-timeout", "producer", []string{onGlobal, zone2}},
