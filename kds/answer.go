@@ -23,6 +23,8 @@ const (
 type arrival struct {
 	request discovery.DeltaDiscoveryRequest
 	node    corev3.Node // of an ACK
+	// inventories finds what the peer says it has.
+	inventories *inventories
 }
 
 // decodeAnswer decodes an ACK into what is used again, without reflection. It returns false if the request carries more

@@ -69,13 +69,13 @@ func (k *packer) pack(sub *subscription, t *transfer) (*chunk, error) {
 
 // chunkKey returns the key under which zones share the next message of t; false if the message is for this zone alone.
 func (k *packer) chunkKey(sub *subscription, t *transfer) (chunkKey, bool) {
-	if k.direction != exchange.GlobalToZone || sub.have != nil {
+	if k.direction != exchange.GlobalToZone {
 		return chunkKey{}, false
 	}
 	key := chunkKey{typ: sub.descriptor.Type, features: k.audience.Features, list: t.list, since: t.since,
 		afterName: t.afterName}
 	if t.list {
-		key.since = 0
+		key.since, key.have = 0, sub.have
 	}
 	if t.after != nil {
 		key.after = *t.after
@@ -138,14 +138,16 @@ func (k *packer) fill(sub *subscription, t *transfer, v *view, list *[]*encoded,
 	}
 	p := &chunk{payload: &payload{}, after: t.after, afterName: t.afterName, cause: cause}
 	var present map[string]bool
+	var have map[string]string
 	if t.list && sub.have != nil {
-		present = make(map[string]bool, len(sub.have))
+		have = sub.have.versions
+		present = make(map[string]bool, len(have))
 	}
 	for add := range adds {
 		e := add.encoded
 		if present != nil {
 			present[e.name] = true
-			if sub.have[e.name] == e.version {
+			if have[e.name] == e.version {
 				continue
 			}
 		}
@@ -160,7 +162,7 @@ func (k *packer) fill(sub *subscription, t *transfer, v *view, list *[]*encoded,
 		p.after = add.key
 	}
 	if t.list {
-		removed = vanished(sub.have, present)
+		removed = vanished(have, present)
 	}
 	return k.packRemoved(sub, t, p, removed, limit)
 }

@@ -22,9 +22,11 @@ type chunks struct {
 // chunkKey identifies the content of a message: a list of a type, or its changes since a revision, from a position on,
 // for peers with these features.
 type chunkKey struct {
-	typ       resources.Type
-	features  exchange.Features
-	list      bool
+	typ      resources.Type
+	features exchange.Features
+	list     bool
+	// have is what the peers had before a list; nil for those that did not say.
+	have      *inventory
 	since     uint64
 	after     resources.Key
 	afterName string

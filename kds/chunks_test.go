@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -133,4 +134,35 @@ func produce(t *testing.T, s store.Store, zone string) {
 		written(t, zoneHome(zone), resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Namespace: "ns",
 			Name: "producer"},
 			`{"to":[{"targetRef":{"kind":"MeshService","name":"backend"},"default":{"http":{"requestTimeout":"5s"}}}]}`))
+}
+
+// TestZonesThatHaveTheSameGetTheSame checks that a list is compared once with what several zones have, and not with what
+// another has.
+func TestZonesThatHaveTheSameGetTheSame(t *testing.T) {
+	t.Parallel()
+	d, _ := resources.Lookup(resources.TypeMeshTimeout)
+	k := &packer{senderConfig: &senderConfig{direction: exchange.GlobalToZone}}
+	all := newInventories()
+	keyOf := func(have map[string]string) chunkKey {
+		sub := &subscription{descriptor: d}
+		if have != nil {
+			sub.have = all.share(have)
+		}
+		key, shareable := k.chunkKey(sub, &transfer{list: true})
+		if !shareable {
+			t.Fatalf("what goes to zones that have %v is for one alone", have)
+		}
+		return key
+	}
+	a, b := map[string]string{"a.default": "1", "b.default": "2"}, map[string]string{"b.default": "2", "a.default": "1"}
+	first := keyOf(a)
+	if keyOf(b) != first {
+		t.Error("zones that have the same do not get the same message")
+	}
+	for name, have := range map[string]map[string]string{"nothing": nil, "other versions": {"a.default": "2", "b.default": "1"},
+		"less": {"a.default": "1"}} {
+		if keyOf(have) == first {
+			t.Errorf("a zone that has %s gets the same message", name)
+		}
+	}
 }

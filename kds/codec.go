@@ -111,10 +111,20 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if m, ok := v.(*arrival); ok {
-		if len(data) == 1 && decodeAnswer(data[0].ReadOnlyData(), m) {
+		if len(data) == 1 && decodeAnswer(data[0].ReadOnlyData(), m) || c.resumes(data, m) {
 			return nil
 		}
 		v = &m.request
 	}
 	return c.CodecV2.Unmarshal(data, v)
+}
+
+// resumes decodes what decodeResume does.
+func (c codec) resumes(data mem.BufferSlice, m *arrival) bool {
+	if data.Len() <= maxNonce {
+		return false
+	}
+	whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer whole.Free()
+	return decodeResume(whole.ReadOnlyData(), m)
 }

@@ -73,8 +73,9 @@ type Encoder struct {
 	// open returns a resource with its secrets in the clear, as the peer needs them; nil if nothing is sealed.
 	open OpenFunc
 
-	payloads *payloads
-	chunks   *chunks
+	payloads    *payloads
+	chunks      *chunks
+	inventories *inventories
 
 	// entries is keyed by encodedKey, with *encoded as values.
 	entries      sync.Map
@@ -88,7 +89,8 @@ type OpenFunc func(*resources.Resource) (*resources.Resource, error)
 
 // newEncoder returns an empty encoder. Without open, sealed secrets travel sealed, and the peer cannot use them.
 func newEncoder(m *exchange.Mapping, open OpenFunc) *Encoder {
-	return &Encoder{mapping: m, open: open, payloads: newPayloads(), chunks: newChunks()}
+	return &Encoder{mapping: m, open: open, payloads: newPayloads(), chunks: newChunks(),
+		inventories: newInventories()}
 }
 
 // Stats returns how often an encoded resource was found, and how often one had to be encoded.

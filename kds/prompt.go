@@ -16,7 +16,7 @@ import (
 // forRun returns a function that receives the requests that run must handle: all that tryAnswer does not. receive is the
 // stream's RecvMsg.
 func (s *sender) forRun(receive func(any) error) func() (*discovery.DeltaDiscoveryRequest, error) {
-	into := new(arrival)
+	into := &arrival{inventories: s.encoder.inventories}
 	return func() (*discovery.DeltaDiscoveryRequest, error) {
 		for {
 			request := &into.request
@@ -27,7 +27,7 @@ func (s *sender) forRun(receive func(any) error) func() (*discovery.DeltaDiscove
 				return nil, err
 			}
 			if !s.tryAnswer(request) {
-				into = new(arrival)
+				into = &arrival{inventories: s.encoder.inventories}
 				return request, nil
 			}
 			request.Reset() // the next may be long in coming

@@ -72,12 +72,13 @@ func (s *sender) meet(node *corev3.Node) {
 func (s *sender) subscribe(d *resources.Descriptor, have map[string]string) {
 	sub := &subscription{descriptor: d, line: s.ledger.Line(s.direction, d.Type, true), dirty: true, full: true,
 		noticed: s.now()}
-	if sub.haveSize = haveSize(have); len(have) > 0 && s.haveSize()+sub.haveSize <= maxHave {
-		sub.have = have
-		s.over.End(tracker.LimitResume, d.Type)
-	} else if len(have) > 0 {
-		sub.haveSize = 0
-		s.over.Meet(tracker.LimitResume, d.Type, maxHave, 1)
+	if len(have) > 0 {
+		if h := s.packer.encoder.inventories.share(have); s.haveSize()+h.size <= maxHave {
+			sub.have = h
+			s.over.End(tracker.LimitResume, d.Type)
+		} else {
+			s.over.Meet(tracker.LimitResume, d.Type, maxHave, 1)
+		}
 	}
 	sub.source = s.feed.of(d.Type)
 	s.add(sub)
@@ -141,7 +142,7 @@ func (s *sender) advance(sub *subscription, m *inflight) {
 	switch {
 	case m.next.done:
 		sub.cursor = m.next.target
-		sub.transfer, sub.have, sub.haveSize = nil, nil, 0
+		sub.transfer, sub.have = nil, nil
 		if m.next.list {
 			s.pruneRefusals(sub)
 		}

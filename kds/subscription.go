@@ -26,10 +26,8 @@ type subscription struct {
 	line *tracker.Line
 	// noticed is the time at which dirty was set.
 	noticed time.Time
-	// have are the versions that the peer says it has, until the first list is answered; haveSize is their approximate
-	// size, in bytes.
-	have     map[string]string
-	haveSize int
+	// have is what the peer says it has, until the first list is answered.
+	have *inventory
 }
 
 // lists reports whether the type's next message belongs to a full state.
@@ -132,16 +130,9 @@ func (all *subscriptions) prompt() bool {
 // haveSize returns the approximate size of the peer's versions that are still needed, in bytes.
 func (all *subscriptions) haveSize() (size int) {
 	for _, sub := range all.order {
-		size += sub.haveSize
-	}
-	return size
-}
-
-// haveSize returns the size of the names and versions, and of the map's entries, in bytes.
-func haveSize(have map[string]string) (size int) {
-	const entry = 48
-	for name, version := range have {
-		size += len(name) + len(version) + entry
+		if sub.have != nil {
+			size += sub.have.size
+		}
 	}
 	return size
 }
