@@ -129,6 +129,16 @@ func TestEmptyTokenAsksNothing(t *testing.T) {
 	}
 }
 
+// TestPrefersIPv6: the API server's Service has an address of the family that pods have first.
+func TestPrefersIPv6(t *testing.T) {
+	for address, want := range map[string]bool{"10.96.0.1": false, "fd00:10:96::1": true, "": false, "kubernetes.example": false, "::ffff:10.96.0.1": false} {
+		t.Setenv("KUBERNETES_SERVICE_HOST", address)
+		if PrefersIPv6() != want {
+			t.Errorf("%q: %t", address, !want)
+		}
+	}
+}
+
 // TestKubeconfigsRefused names what is wrong with a file.
 func TestKubeconfigsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ server, user, want string }{

@@ -112,13 +112,17 @@ func TestAProxyThatDoesNotAnswer(t *testing.T) {
 		t.Errorf("the reason is %q", got)
 	}
 	key := z.proxies.SyncStatuses()[0].Dataplane
-	if why, is := z.proxies.Behind(key); !is || why != z.proxies.SyncStatuses()[0].Reason {
+	if why, is := z.proxies.Behind(key); !is || why != z.proxies.SyncStatuses()[0].Reason || z.proxies.Settled(key) {
 		t.Errorf("behind: %t, %q", is, why)
 	}
 	c.next(ecds)
 	z.comesTo("settled")
-	if why, is := z.proxies.Behind(key); is || why != "" {
+	if why, is := z.proxies.Behind(key); is || why != "" || !z.proxies.Settled(key) {
 		t.Errorf("behind, though it has everything: %t, %q", is, why)
+	}
+	other := key
+	if other.Name = "other"; z.proxies.Settled(other) {
+		t.Error("a proxy that is not connected has everything")
 	}
 
 	silent := z.delta() // a second stream of the proxy, which asks for nothing, takes nothing from what the first has
