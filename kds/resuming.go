@@ -2,6 +2,7 @@ package kds
 
 import (
 	"iter"
+	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -16,12 +17,14 @@ const (
 )
 
 // entryCost is about what an entry takes in memory beside its text, in bytes. A message whose entries take more than
-// eight times its size is left to package messages, which refuses it.
+// eight times its size is left to package messages, which refuses it if it is large.
 const entryCost, entryFactor = 64, 8
 
 // decodeResume decodes a request that says what the peer has, without a copy of it if another peer has said the same.
 // Such a request is almost all of what a zone sends, and when a global is lost, all of its zones send one. It returns
-// false for any other request, and for what Protobuf would refuse or read otherwise; then the request in m is empty.
+// false for any other request, for what Protobuf would refuse or read otherwise, and for one that says little, or more
+// than a peer may; then the request in m is empty. It makes nothing large before it returns false, unless a name occurs
+// twice or something is no text.
 func decodeResume(raw []byte, m *arrival) bool {
 	m.request.Reset()
 	if m.inventories == nil || len(raw) <= maxNonce {
@@ -29,7 +32,7 @@ func decodeResume(raw []byte, m *arrival) bool {
 	}
 	var rest []byte
 	var digest uint64
-	entries := 0
+	entries, text := 0, 0
 	for b := raw; len(b) > 0; {
 		number, value, next, ok := bytesField(b)
 		if !ok {
@@ -42,12 +45,15 @@ func decodeResume(raw []byte, m *arrival) bool {
 			}
 			digest += m.inventories.digestOf(e.name, e.version)
 			entries++
+			text += len(e.name) + len(e.version)
+		} else if field := b[:len(b)-len(next)]; len(rest)+len(field) <= maxNonce {
+			rest = append(rest, field...)
 		} else {
-			rest = append(rest, b[:len(b)-len(next)]...)
+			return false
 		}
 		b = next
 	}
-	if entries == 0 || entries*entryCost > len(raw)*entryFactor || len(rest) > maxNonce {
+	if entries == 0 || entries > maxNames || entries*entryCost > len(raw)*entryFactor {
 		return false
 	}
 	if proto.Unmarshal(rest, &m.request) != nil {
@@ -58,7 +64,7 @@ func decodeResume(raw []byte, m *arrival) bool {
 		m.request.InitialResourceVersions = known.versions
 		return true
 	}
-	if m.request.InitialResourceVersions = versionsIn(raw, entries); m.request.InitialResourceVersions == nil {
+	if m.request.InitialResourceVersions = versionsIn(raw, entries, text); m.request.InitialResourceVersions == nil {
 		m.request.Reset()
 		return false
 	}
@@ -70,7 +76,7 @@ func (i *inventory) is(request []byte, entries int) bool {
 	if len(i.versions) != entries {
 		return false
 	}
-	for _, e := range entriesOf(request) {
+	for e := range entriesOf(request) {
 		if known, ok := i.versions[string(e.name)]; !ok || known != string(e.version) {
 			return false
 		}
@@ -78,16 +84,21 @@ func (i *inventory) is(request []byte, entries int) bool {
 	return true
 }
 
-// versionsIn returns the versions in a request, which share one copy of its text; nil if a name occurs twice, or if
-// something is no text.
-func versionsIn(request []byte, entries int) map[string]string {
-	versions, text := make(map[string]string, entries), string(request)
-	for end, e := range entriesOf(request) {
+// versionsIn returns the versions in a request, which share one copy of their text and keep nothing else of it; nil if
+// a name occurs twice, or if something is no text. size is that of the names and versions, in bytes.
+func versionsIn(request []byte, entries, size int) map[string]string {
+	versions := make(map[string]string, entries)
+	var text strings.Builder
+	text.Grow(size) // so it does not move
+	keep := func(b []byte) string {
+		text.Write(b)
+		return text.String()[text.Len()-len(b):]
+	}
+	for e := range entriesOf(request) {
 		if !utf8.Valid(e.name) || !utf8.Valid(e.version) {
 			return nil
 		}
-		nameEnd := end - e.behind
-		versions[text[nameEnd-len(e.name):nameEnd]] = text[end-len(e.version) : end]
+		versions[keep(e.name)] = keep(e.version)
 	}
 	if len(versions) != entries {
 		return nil
@@ -95,22 +106,19 @@ func versionsIn(request []byte, entries int) map[string]string {
 	return versions
 }
 
-// versionEntry is an entry of the versions in a request. behind is how many bytes follow its name.
-type versionEntry struct {
-	name, version []byte
-	behind        int
-}
+// versionEntry is an entry of the versions in a request.
+type versionEntry struct{ name, version []byte }
 
-// entriesOf yields the entries of a request in which all are whole, each with where it ends.
-func entriesOf(request []byte) iter.Seq2[int, versionEntry] {
-	return func(yield func(int, versionEntry) bool) {
+// entriesOf yields the entries of a request in which all are whole.
+func entriesOf(request []byte) iter.Seq[versionEntry] {
+	return func(yield func(versionEntry) bool) {
 		for b := request; len(b) > 0; {
 			number, value, next, _ := bytesField(b)
 			b = next
 			if number != requestVersions {
 				continue
 			}
-			if e, _ := entryOf(value); !yield(len(request)-len(next), e) {
+			if e, _ := entryOf(value); !yield(e) {
 				return
 			}
 		}
@@ -123,7 +131,7 @@ func entryOf(entry []byte) (e versionEntry, ok bool) {
 	if !ok || number != entryName {
 		return e, false
 	}
-	e.name, e.behind = name, len(rest)
+	e.name = name
 	number, e.version, rest, ok = bytesField(rest)
 	return e, ok && number == entryVersion && len(rest) == 0
 }

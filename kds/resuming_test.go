@@ -1,14 +1,20 @@
 package kds
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/causeway-mesh/causeway/messages"
 )
 
 // resumption is a request of a peer that has n resources.
@@ -39,6 +45,7 @@ func FuzzResume(f *testing.F) {
 	f.Add(append(request, "\x2a\x08\x12\x02ab\x0a\x02.b"...))                                          // version and name
 	f.Add(append(request, "\x2a\x07\x0a\x03a.\xff\x12\x00"...))                                        // no text
 	f.Add(append(request, "\x2a\x0b\x0a\x03a.b\x12\x01a\x18\x01"...))                                  // an unknown field
+	f.Add(append(request, "\x2a\x88\x80\x00\x0a\x03a.b\x12\x01a"...))                                  // a length that is padded
 	f.Add(append(request, "\x2a\x0b\x0a\x03a.b"...))                                                   // cut off
 	f.Add(append(request, encodedRequest(f, &discovery.DeltaDiscoveryRequest{ResponseNonce: "1"})...)) // what comes later counts, too
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -100,5 +107,64 @@ func TestResumesShare(t *testing.T) {
 	}
 	if first.size == 0 { // it is alive until here
 		t.Error("an inventory has no size")
+	}
+}
+
+// TestResumesKeepWhatIsCounted checks that of what a peer has little more is kept than counts, even if its message says
+// it in many more bytes: tags and lengths of ten bytes each.
+func TestResumesKeepWhatIsCounted(t *testing.T) {
+	const entries = 100_000
+	long := func(b []byte, v uint64) []byte {
+		for range 9 {
+			b, v = append(b, byte(v)|0x80), v>>7
+		}
+		return append(b, byte(v))
+	}
+	field := func(b []byte, number protowire.Number, value []byte) []byte {
+		b = long(b, protowire.EncodeTag(number, protowire.BytesType))
+		return append(long(b, uint64(len(value))), value...)
+	}
+	var raw []byte
+	for i := range entries {
+		raw = field(raw, requestVersions, field(field(nil, entryName, fmt.Appendf(nil, "%05d.", i)), entryVersion, []byte("1")))
+	}
+	all := newInventories()
+	into := &arrival{inventories: all}
+	before := inUse()
+	if !decodeResume(raw, into) {
+		t.Fatal("it is not decoded by hand")
+	}
+	kept := all.share(into.request.InitialResourceVersions)
+	into.request.Reset()
+	if grown := inUse() - before; len(kept.versions) != entries || grown > int64(kept.size)*3/2 {
+		t.Errorf("%d bytes are kept for %d versions, and %d are counted", grown, len(kept.versions), kept.size)
+	}
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(raw)
+}
+
+// TestDenseRequestsCostNothing checks that requests that decode to much more than their size are refused before
+// anything of their size is made, also by decodeResume. It measures allocations, so it is not parallel.
+func TestDenseRequestsCostNothing(t *testing.T) {
+	for name, one := range map[string]string{
+		"empty names":    "\x1a\x00",
+		"empty versions": "\x2a\x00",
+		"one version":    "\x2a\x06\x0a\x01a\x12\x01b",
+		"one version and more than a peer says otherwise": "\x2a\x06\x0a\x01a\x12\x01b\x1a\x00",
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := mem.BufferSlice{mem.SliceBuffer(strings.Repeat(one, MaxMessageSize/len(one)))}
+			into := &arrival{inventories: newInventories()}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := newCodec().Unmarshal(data, into)
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, messages.ErrDense) {
+				t.Errorf("%v", err)
+			}
+			if took := (after.TotalAlloc - before.TotalAlloc) >> 10; took > 256 {
+				t.Errorf("it took %d KiB", took)
+			}
+		})
 	}
 }
