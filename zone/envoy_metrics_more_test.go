@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone"
 )
@@ -126,6 +127,27 @@ func (w *world) hasProblem(dataplane string, texts ...string) {
 		}
 		return nil
 	})
+}
+
+// TestMetricsAtAPodsOwnPort: no policy makes the proxy of a pod listen on one of its own ports. On that which proves capture,
+// the proxy would prove it itself, to a kubelet that asks for the path of its metrics.
+func TestMetricsAtAPodsOwnPort(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	service, _ := application(t)
+	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: backend, labels: {app: backend, kuma.io/managed-by: k8s-controller}, networking: {address: 127.0.0.1,
+  inbound: [{name: main, port: %d, servicePort: %d, protocol: http}]}}`, freePort(t), service))
+	e, _ := w.measuredEnvoy("backend")
+	for _, port := range []int{injection.ProofPort, 15020, 15021, injection.ShownPort} {
+		w.apply(fmt.Sprintf(`{type: MeshMetric, mesh: default, name: p, spec: {default: {backends: [{type: Prometheus, prometheus: {port: %d, path: /ready}}]}}}`, port))
+		w.hasProblem("backend", fmt.Sprintf("prometheus.port: %d is the proxy's own", port))
+		if e.listeners()["listener causeway_metrics"] != "" {
+			t.Errorf("the proxy listens on port %d", port)
+		}
+	}
+	metrics := freePort(t)
+	w.apply(fmt.Sprintf(`{type: MeshMetric, mesh: default, name: p, spec: {default: {backends: [{type: Prometheus, prometheus: {port: %d, path: /ready}}]}}}`, metrics))
+	soon(t, func() error { _, err := body(fmt.Sprintf("http://127.0.0.1:%d/ready", metrics)); return err })
 }
 
 // TestMetricsByName holds what a proxy shows for selectors against the same in Go, over all names that it has.

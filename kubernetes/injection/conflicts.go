@@ -23,6 +23,10 @@ func (o *options) ownPorts() []ownPort {
 	return out
 }
 
+// IsProxyPort reports whether a port is the proxy's in every pod. Nothing else that the proxy is told may listen there: with an
+// answer at ProofPort, it would pass for captured.
+func IsProxyPort(port uint32) bool { return (&options{probePort: defaultProbePort}).owns(port) != "" }
+
 // owns returns the proxy's purpose for a port; empty if it is not the proxy's.
 func (o *options) owns(port uint32) string {
 	for _, own := range o.ownPorts() {

@@ -12,6 +12,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/zone/matching"
@@ -89,6 +90,9 @@ func (t *target) showMetrics(origin string, backend *resources.PrometheusBackend
 	case err != nil:
 		t.observed.problem(origin, "prometheus."+field+": "+err.Error())
 		return nil
+	case t.ofPod() && injection.IsProxyPort(listen.port):
+		t.observed.problem(origin, fmt.Sprintf("prometheus.port: %d is the proxy's own in every pod: choose another", listen.port))
+		return nil
 	case !listen.dialable() || taken:
 		t.observed.problem(origin, "prometheus.port: "+listen.String()+" is not usable, or an inbound or a gateway listens there")
 		return nil
@@ -110,6 +114,11 @@ func (t *target) showMetrics(origin string, backend *resources.PrometheusBackend
 	}
 	t.observed.metrics, err = t.newMetrics(listen, backend, selected.path(), changes)
 	return err
+}
+
+// ofPod reports whether the zone made the Dataplane from a pod.
+func (t *target) ofPod() bool {
+	return t.dataplane.Labels[resources.LabelManagedBy] == resources.ManagedByDiscovery
 }
 
 // newMetrics builds the listener that serves the proxy's metrics and nothing else of its admin interface: the content
