@@ -172,7 +172,7 @@ var speaksFirst = map[string]bool{
 // free reports whether the proxy can receive a Service's traffic on a port, and notes why not.
 func (all *inbounds) free(number uint32, s *Service, port *servicePort) bool {
 	switch {
-	case number == all.is.in || number == all.is.out:
+	case number == all.is.in || number == all.is.out || all.is.proof && number == injection.ProofPort:
 		all.problems = append(all.problems, problem(ReasonPort, "port %d of Service %s leads to port %d of the pod, which is the "+
 			"proxy's: let the application listen on another", port.Port, s.Metadata.Name, number))
 	case all.is.goesPast(number):

@@ -22,6 +22,8 @@ type proxy struct {
 	in, out uint32
 	// verified means that the network plugin of the node captures, and that the pod proves it before the application starts.
 	verified bool
+	// proof means that the proof is an answer at injection.ProofPort, which therefore leads to the proxy.
+	proof bool
 	// past are the ports, and ranges of ports, that bypass the proxy.
 	past []string
 }
@@ -30,7 +32,8 @@ type proxy struct {
 // labels and annotations can.
 func (p *Pod) proxy() *proxy {
 	if r := p.record(); r != nil {
-		return &proxy{mesh: r.Mesh, in: uint32(r.InboundPort), out: uint32(r.OutboundPort), verified: r.Plugin, past: r.PastInbound}
+		return &proxy{mesh: r.Mesh, in: uint32(r.InboundPort), out: uint32(r.OutboundPort), verified: r.Plugin, proof: r.Plugin,
+			past: r.PastInbound}
 	}
 	return p.earlierProxy()
 }
