@@ -92,10 +92,21 @@ const (
 // Bootstrap returns Envoy's bootstrap configuration as YAML. Envoy receives everything else over the aggregated stream
 // that it sets up. Bootstrap reads the file that XDSCA names. Errors name the field to change.
 func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
+	json, err := cfg.render()
+	if err != nil {
+		return nil, err
+	}
+	text, err := yaml.JSONToYAML(json)
+	start := fmt.Sprintf("# Start with: envoy -c FILE --drain-time-s %d\n", cfg.DrainTime/time.Second)
+	return append([]byte(start), text...), err
+}
+
+// render sets defaults, and returns the bootstrap as JSON.
+func (cfg *BootstrapConfig) render() ([]byte, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	cluster, err := zoneCluster(&cfg)
+	cluster, err := zoneCluster(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +128,7 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 		}
 	}
 	b := &bootstrapv3.Bootstrap{
-		Node:             node(&cfg),
+		Node:             node(cfg),
 		DynamicResources: dynamicResources(),
 		StaticResources:  &bootstrapv3.Bootstrap_StaticResources{Clusters: clusters, Secrets: tokenSecrets(cfg.Token)},
 		OverloadManager:  overload,
@@ -144,13 +155,7 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 	if err := b.Validate(); err != nil {
 		return nil, err
 	}
-	json, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(b)
-	if err != nil {
-		return nil, err
-	}
-	text, err := yaml.JSONToYAML(json)
-	start := fmt.Sprintf("# Start with: envoy -c FILE --drain-time-s %d\n", cfg.DrainTime/time.Second)
-	return append([]byte(start), text...), err
+	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(b)
 }
 
 // fill sets defaults and checks combinations of fields.

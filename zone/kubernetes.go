@@ -3,6 +3,7 @@ package zone
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -64,13 +65,18 @@ func injectionOf(cfg *Config, p *ports) func() *injection.Settings {
 	}
 }
 
-// PodBootstrap returns the bootstrap of the proxy of a pod, as YAML.
+// PodBootstrap returns the bootstrap of the proxy of a pod, as JSON without spaces: as YAML, it is half as long again.
 func PodBootstrap(b *injection.Bootstrap) ([]byte, error) {
-	text, err := Bootstrap(BootstrapConfig{Mesh: b.Mesh, Namespace: b.Namespace, Dataplane: b.Name, XDSAddress: b.XDSAddress, XDSCA: b.XDSCA,
+	cfg := BootstrapConfig{Mesh: b.Mesh, Namespace: b.Namespace, Dataplane: b.Name, XDSAddress: b.XDSAddress, XDSCA: b.XDSCA,
 		RenewedTokenFile: b.TokenFile, AdminAddress: b.AdminAddress, ReadyAddress: b.ReadyAddress, DrainTime: b.Drain, ClusterDNS: b.ClusterDNS,
-		Probes: b.Probes, ProbeAddress: b.ProbeAddress, ApplicationAddress: b.Application, ApplicationLater: true, ApplicationIPv6: b.IPv6})
-	_, text, _ = bytes.Cut(text, []byte("\n")) // the first line says how to start Envoy, which the pod says
-	return text, err
+		Probes: b.Probes, ProbeAddress: b.ProbeAddress, ApplicationAddress: b.Application, ApplicationLater: true, ApplicationIPv6: b.IPv6}
+	text, err := cfg.render()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = json.Compact(&out, text)
+	return out.Bytes(), err
 }
 
 // newBridge returns the connection to a Kubernetes cluster, which also tells the HTTP API what users write there; nil

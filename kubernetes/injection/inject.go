@@ -34,7 +34,7 @@ type Settings struct {
 	CNI bool
 	// IPv6 means that the first address of pods is one of IPv6.
 	IPv6 bool
-	// Bootstrap renders a bootstrap for Envoy, as YAML. It is nil in a zone that gives pods no proxies.
+	// Bootstrap renders a bootstrap for Envoy, as JSON or YAML. It is nil in a zone that gives pods no proxies.
 	Bootstrap func(*Bootstrap) ([]byte, error)
 	// Nonce is a text of crypto/rand.Text, different for each pod. It is part of the kubelet's paths at the proxy, so
 	// that nobody else can use them.
