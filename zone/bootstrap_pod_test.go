@@ -45,6 +45,14 @@ func TestBootstrapOfAPod(t *testing.T) {
 	if _, err := zone.PodBootstrap(&injection.Bootstrap{Name: "NAME", XDSAddress: "127.0.0.1:5678", Drain: time.Second, TokenFile: "/a:b/token"}); err == nil {
 		t.Error("a path that Envoy reads as two is taken")
 	}
+	for _, value := range []string{"a\nb", "a\x00b", strings.Repeat("a", 20_000)} {
+		get := &injection.HTTPGet{Headers: []injection.HTTPHeader{{"name": "x-a", "value": value}}}
+		if _, err := zone.PodBootstrap(&injection.Bootstrap{Name: "NAME", XDSAddress: "127.0.0.1:5678", Drain: time.Second, TokenFile: "/token",
+			Probes: []injection.Probe{{Path: "/n/a", Port: 8080, HTTPGet: get}}, ProbeAddress: "0.0.0.0:15020", Application: "ADDRESS"}); err == nil ||
+			!strings.Contains(err.Error(), "probes[0]: ") {
+			t.Errorf("a header with which Envoy does not start, %.10q: %v", value, err)
+		}
+	}
 }
 
 // TestPodBootstrapFits: as many probes and hooks as a pod may have fit into an argument, whatever their kind, and each may have a

@@ -177,6 +177,9 @@ func (p *prober) addRequest(probe *injection.Probe) error {
 	if !accept {
 		route.RequestHeadersToAdd = append(route.RequestHeadersToAdd, header("accept", "*/*"))
 	}
+	if err := route.Validate(); err != nil { // Envoy would not start
+		return err
+	}
 	p.routes = append(p.routes, route)
 	return nil
 }
