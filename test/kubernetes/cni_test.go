@@ -262,7 +262,7 @@ func (c *cni) checkEarlier() {
 	if !begins || !ends {
 		c.t.Fatalf("the bootstrap has no certificate: %s", bootstrap)
 	}
-	ca := "-----BEGIN CERTIFICATE-----\n" + strings.Join(strings.Fields(middle), "\n") + "\n-----END CERTIFICATE-----\n"
+	ca := "-----BEGIN CERTIFICATE-----\n" + strings.Join(strings.Fields(strings.ReplaceAll(middle, `\n`, "\n")), "\n") + "\n-----END CERTIFICATE-----\n"
 	text, err := os.ReadFile("testdata/earlier_pod.yaml")
 	must(c.t, err)
 	c.kubectl("delete", "-n", "shop", "pod", "backend")
