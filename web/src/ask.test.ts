@@ -16,6 +16,12 @@ test("what was begun is taken once", async () => {
   expect(taken("question")).toBeUndefined();
 });
 
+test("what a view has asked before it was begun is not taken for its next question", async () => {
+  expect(taken("question")).toBeUndefined();
+  await begin(answer("older than the next question"));
+  expect(taken("question")).toBeUndefined();
+});
+
 test("what was begun long ago, or for somebody else, is not taken", async () => {
   vi.useFakeTimers();
   await begin(answer("old"));

@@ -24,11 +24,13 @@ const kept = new Kept(32);
 const begun = new Map<string, { asked: Promise<{ data: unknown; at: Date }>; since: number }>();
 // A view that comes later than this, in ms, asks itself.
 const early = 5000;
+// What views have asked: its answer does not wait for their next question, which it would be too old for.
+const viewed = new Set<string>();
 
 /** begin asks before there is a view that asks. That view takes the answer, or the refusal. */
 export function begin<T>({ name, ask }: Question<T>): Promise<T> {
   const asked = ask(new AbortController().signal).then((data) => ({ data, at: new Date() }));
-  begun.set(name, { asked, since: Date.now() });
+  if (!viewed.has(name)) begun.set(name, { asked, since: Date.now() });
   const answer = asked.then(({ data, at }) => {
     if (begun.get(name)?.asked === asked) kept.keep(name, "", data, at);
     return data;
@@ -37,9 +39,10 @@ export function begin<T>({ name, ask }: Question<T>): Promise<T> {
   return answer;
 }
 
-/** taken returns what was begun just now, once. */
+/** taken returns what was begun just now, once, and before a view has asked. */
 export function taken<T>(name: string): Promise<{ data: T; at: Date }> | undefined {
   const one = begun.get(name);
+  viewed.add(name);
   begun.delete(name);
   return one === undefined || Date.now() - one.since > early ? undefined : (one.asked as Promise<{ data: T; at: Date }>);
 }
@@ -48,6 +51,7 @@ export function taken<T>(name: string): Promise<{ data: T; at: Date }> | undefin
 export function forget(): void {
   kept.clear();
   begun.clear();
+  viewed.clear();
 }
 
 /** useQuestion is useAnswer for a question that may have begun. */
