@@ -180,7 +180,8 @@ func (f *figures) add(name, unit string, most, sample float64) {
 	f.all = append(f.all, &figure{name, unit, most, []float64{sample}})
 }
 
-// report prints the figures as a table, or writes it, and fails for each median that exceeds its goal.
+// report prints the figures as a table, or writes it, and fails for each median that exceeds its goal. Of what may not
+// happen at all, the worst round counts.
 func (f *figures) report(b *testing.B) {
 	b.Helper()
 	var out strings.Builder
@@ -190,9 +191,13 @@ func (f *figures) report(b *testing.B) {
 		median, goal, verdict := one.samples[len(one.samples)/2], "", ""
 		if one.most != 0 {
 			goal, verdict = fmt.Sprintf("%.4g %s", max(one.most, 0), one.unit), "ok"
-			if median > max(one.most, 0) {
+			judged := median
+			if one.most < 0 {
+				judged = one.samples[len(one.samples)-1]
+			}
+			if judged > max(one.most, 0) {
 				verdict = "missed"
-				b.Errorf("%s: %.4g %s, at most %.4g", one.name, median, one.unit, max(one.most, 0))
+				b.Errorf("%s: %.4g %s, at most %.4g", one.name, judged, one.unit, max(one.most, 0))
 			}
 		}
 		fmt.Fprintf(&out, "| %s | %s | %.4g %s | %.4g | %.4g | %s |\n", one.name, goal, median, one.unit, one.samples[0],
