@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// located is a caller in zone-2 of a service of two zones: far is in zone-1, near and next are in its own zone, and near
-// is on the caller's node.
+// located is a caller in zone-2 of a service of two zones: far is in zone-1, behind an address that two ingresses share, near
+// and next are in its own zone, and near is on the caller's node.
 type located struct {
 	*world
 	ingress, caller *envoy
@@ -44,7 +44,10 @@ func newLocated(t *testing.T) *located {
 		r.Labels[resources.LabelOrigin] = resources.OriginGlobal
 		w.put(r)
 	}
-	one.apply(fmt.Sprintf(`{type: ZoneIngress, name: ingress, networking: {address: 127.0.0.1, port: %d}}`, freePort(t)))
+	one.apply(fmt.Sprintf(`{type: ZoneIngress, name: ingress, networking: {address: 127.0.0.1, port: %d}}
+---
+{type: ZoneIngress, name: elsewhere, networking: {address: 127.0.0.2, port: 1, advertisedAddress: 127.0.0.1, advertisedPort: %[1]d}}`,
+		freePort(t)))
 	l.ingress = one.startEnvoy(zone.BootstrapConfig{ZoneIngress: "ingress"})
 	ports, e := two.caller("caller", "{kind: MeshMultiZoneService, name: many, port: 80}")
 	l.port, l.caller = ports[0], e

@@ -133,7 +133,7 @@ func (n *network) ingresses(zone string) []behind {
 			port:    cmp.Or(spec.GetNetworking().GetAdvertisedPort(), spec.GetNetworking().GetPort()),
 		}
 		if at.dialable() {
-			out = append(out, behind{endpoint: at, hashed: asksByHash(spec)})
+			out = append(out, behind{endpoint: at, ingress: r.Name, hashed: asksByHash(spec)})
 		}
 	}
 	return out
@@ -199,7 +199,7 @@ func (n *network) endpointsBy(port *usedPort) (*resource, error) {
 // unhealthy.
 func (l locality) proto(priority uint32, someoneIsThere bool) *endpointv3.LocalityLbEndpoints {
 	slices.SortFunc(l.endpoints, func(a, b behind) int {
-		return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.port, b.port), compareBool(a.absent, b.absent))
+		return cmp.Or(a.compare(b.endpoint), compareBool(a.absent, b.absent))
 	})
 	out := &endpointv3.LocalityLbEndpoints{Priority: priority, Locality: &corev3.Locality{SubZone: l.name}}
 	if l.weight > 0 {

@@ -50,9 +50,11 @@ type endpoint struct {
 type behind struct {
 	endpoint
 	absent bool
-	// proxy is nil for an ingress. hashed means that the ingress uses the hashed spelling of server names.
-	proxy  *matching.Proxy
-	hashed bool
+	// proxy is nil for an ingress, and ingress is the name of a ZoneIngress. hashed means that the ingress uses the hashed
+	// spelling of server names.
+	proxy   *matching.Proxy
+	ingress string
+	hashed  bool
 	// server is the server name that it knows, if that is not the cluster's.
 	server string
 }
@@ -60,6 +62,11 @@ type behind struct {
 // String returns IP:port.
 func (e endpoint) String() string {
 	return net.JoinHostPort(e.address, strconv.FormatUint(uint64(e.port), 10))
+}
+
+// compare orders endpoints by address and port.
+func (e endpoint) compare(other endpoint) int {
+	return cmp.Or(cmp.Compare(e.address, other.address), cmp.Compare(e.port, other.port))
 }
 
 // same reports whether both are the same address, in whatever spelling.

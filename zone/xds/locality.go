@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -176,6 +177,52 @@ func (p *preference) sort(here []behind, away map[string][]behind) [][]locality 
 		if more := zones.take(away); len(more) > 0 {
 			out = append(out, []locality{{endpoints: more, weight: weight}})
 		}
+	}
+	for i, all := range out {
+		out[i] = nil
+		for _, l := range all {
+			out[i] = append(out[i], l.apart()...)
+		}
+	}
+	return out
+}
+
+// apart moves each address that several ingresses share, as behind a load balancer, into a locality that is named after
+// them. When one leaves, the name changes, and Envoy takes the address for another host: requests in progress end on their
+// connections, and new ones get new connections, which lead to the ingresses that remain. Each address keeps its share of
+// the requests.
+func (l locality) apart() []locality {
+	names := map[endpoint][]string{}
+	for _, e := range l.endpoints {
+		if e.ingress != "" {
+			names[e.endpoint] = append(names[e.endpoint], e.ingress)
+		}
+	}
+	shared, alone := map[endpoint]*locality{}, map[endpoint]struct{}{}
+	for at, of := range names {
+		slices.Sort(of)
+		if of = slices.Compact(of); len(of) > 1 {
+			shared[at] = &locality{name: hashOf(strings.Join(of, "\n")), weight: l.weight}
+		}
+	}
+	if len(shared) == 0 {
+		return []locality{l}
+	}
+	rest := locality{name: l.name}
+	for _, e := range l.endpoints {
+		if to := shared[e.endpoint]; to != nil {
+			to.endpoints = append(to.endpoints, e)
+			continue
+		}
+		rest.endpoints = append(rest.endpoints, e)
+		alone[e.endpoint] = struct{}{}
+	}
+	var out []locality
+	if rest.weight = l.weight * uint32(len(alone)); len(alone) > 0 {
+		out = append(out, rest)
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(shared), endpoint.compare) {
+		out = append(out, *shared[at])
 	}
 	return out
 }

@@ -77,8 +77,9 @@ func TestLocalities(t *testing.T) {
 	}
 }
 
-// TestLocalitiesKeepAll: whatever the conf, each endpoint stands at most once, endpoints of the own zone are all there
-// and come first, and where one locality has a weight all have.
+// TestLocalitiesKeepAll: whatever the conf, each endpoint stands in at most one locality, endpoints of the own zone are all
+// there and come first, and where one locality has a weight all have. The addresses of other zones have equal shares, and
+// one that ingresses share stands alone.
 func TestLocalitiesKeepAll(t *testing.T) {
 	t.Parallel()
 	zones := []string{"zone-1", "zone-2", "zone-3", "zone-4"}
@@ -113,8 +114,12 @@ func TestLocalitiesKeepAll(t *testing.T) {
 		}
 		away := map[string][]behind{}
 		for _, zone := range rapid.SliceOfDistinct(rapid.SampledFrom(zones[1:]), rapid.ID).Draw(t, "away") {
-			away[zone] = []behind{{endpoint: endpoint{zone, 1}}}
+			for i := range rapid.IntRange(1, 4).Draw(t, "ingresses") {
+				at := endpoint{zone, rapid.Uint32Range(1, 2).Draw(t, "port")}
+				away[zone] = append(away[zone], behind{endpoint: at, ingress: fmt.Sprint(zone, i)})
+			}
 		}
+		ingresses := maps.Clone(away)
 		allowed := allowedZones(l, slices.Collect(maps.Keys(away)))
 
 		priorities := preferenceOf(l, of("caller"), true).sort(here, away)
@@ -122,8 +127,19 @@ func TestLocalitiesKeepAll(t *testing.T) {
 		for i, localities := range priorities {
 			for _, one := range localities {
 				all, weights = all+1, weights+int(min(one.weight, 1))
+				addresses, shared := map[endpoint]int{}, 0
 				for _, e := range one.endpoints {
-					seen[e.address]++
+					addresses[e.endpoint]++
+					shared = max(shared, addresses[e.endpoint])
+				}
+				if shared > 1 != (one.name != "" && one.endpoints[0].ingress != "") || shared > 1 && len(addresses) > 1 {
+					t.Fatalf("locality %q has %v", one.name, one.endpoints)
+				}
+				if one.weight > 0 && one.endpoints[0].ingress != "" && int(one.weight) != len(addresses) {
+					t.Fatalf("%d addresses weigh %d", len(addresses), one.weight)
+				}
+				for e := range addresses {
+					seen[e.String()]++
 					if strings.HasPrefix(e.address, "here-") != (i == 0 && len(here) > 0) {
 						t.Fatalf("%s has priority %d", e.address, i)
 					}
@@ -135,10 +151,12 @@ func TestLocalitiesKeepAll(t *testing.T) {
 		}
 		want := map[string]int{}
 		for i := range here {
-			want[here[i].address] = 1
+			want[here[i].String()] = 1
 		}
 		for _, zone := range allowed {
-			want[zone] = 1
+			for _, e := range ingresses[zone] {
+				want[e.String()] = 1
+			}
 		}
 		if !maps.Equal(seen, want) {
 			t.Fatalf("endpoints %v, want %v", seen, want)
@@ -178,6 +196,38 @@ func allowedZones(l *resources.LocalityAwareness, away []string) (out []string) 
 		}
 	}
 	return out
+}
+
+// TestSharedAddressesFollowTheirIngresses: the locality of an address that ingresses share has another name for each set of
+// them, by which Envoy takes it for another host. Addresses of one ingress have none, whoever it is.
+func TestSharedAddressesFollowTheirIngresses(t *testing.T) {
+	t.Parallel()
+	names := map[string]string{}
+	for _, of := range []string{"a", "b", "a b", "a b c", "b c", "c b", "c b b", "ab c"} {
+		away := map[string][]behind{"zone-2": {{endpoint: endpoint{"192.0.2.2", 2}, ingress: "other"}}}
+		for _, ingress := range strings.Fields(of) {
+			away["zone-2"] = append(away["zone-2"], behind{endpoint: endpoint{"192.0.2.1", 1}, ingress: ingress})
+		}
+		var none *preference
+		priorities := none.sort(nil, away)
+		if len(priorities) != 1 || priorities[0][0].name != "" {
+			t.Fatalf("%s: %+v", of, priorities)
+		}
+		names[of] = ""
+		if len(priorities[0]) == 2 {
+			names[of] = priorities[0][1].name
+		}
+	}
+	if names["a"] != "" || names["b"] != "" {
+		t.Errorf("one ingress: %v", names)
+	}
+	if names["b c"] != names["c b"] || names["b c"] != names["c b b"] {
+		t.Errorf("the same ingresses have several names: %v", names)
+	}
+	different := map[string]bool{names["a"]: true, names["a b"]: true, names["a b c"]: true, names["b c"]: true, names["ab c"]: true}
+	if len(different) != 5 {
+		t.Errorf("other ingresses have the same name: %v", names)
+	}
 }
 
 func decodedLocality(t *testing.T, text string) *resources.LocalityAwareness {

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -78,14 +79,16 @@ func clientRoutes(r *resource) (*resource, error) {
 	return newResource(kindRoute, r.name, routes)
 }
 
-// clientEndpoints returns endpoints with weights: gRPC ignores a locality without one.
+// clientEndpoints returns endpoints with weights: gRPC ignores a locality without one. Where Envoy chooses among all
+// endpoints alike, each locality has the weight of its endpoints.
 func clientEndpoints(r *resource) (*resource, error) {
 	assignment := &endpointv3.ClusterLoadAssignment{}
 	if err := r.delta.GetResource().UnmarshalTo(assignment); err != nil {
 		return nil, err
 	}
 	for _, l := range assignment.GetEndpoints() {
-		l.LoadBalancingWeight = wrapperspb.UInt32(max(l.GetLoadBalancingWeight().GetValue(), 1))
+		alike := uint32(max(len(l.GetLbEndpoints()), 1))
+		l.LoadBalancingWeight = wrapperspb.UInt32(cmp.Or(l.GetLoadBalancingWeight().GetValue(), alike))
 	}
 	return newResource(kindEndpoint, r.name, assignment)
 }
