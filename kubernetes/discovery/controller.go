@@ -96,6 +96,8 @@ type space struct {
 	answered map[string]bool
 	// crowded are the pods for which the namespace had no room.
 	crowded map[string]bool
+	// parting are the zone ingresses whose pods are being deleted, with the time until which other zones may use them.
+	parting map[string]time.Time
 }
 
 // New returns a controller. Run starts it.
@@ -285,7 +287,7 @@ func (d *Controller) spaceLocked(name string) *space {
 	s := d.spaces[name]
 	if s == nil {
 		s = &space{name: name, pods: map[string]*Pod{}, services: map[string]*Service{}, changed: map[string]bool{},
-			answered: map[string]bool{}, crowded: map[string]bool{}}
+			answered: map[string]bool{}, crowded: map[string]bool{}, parting: map[string]time.Time{}}
 		d.spaces[name] = s
 	}
 	return s

@@ -213,6 +213,7 @@ func (d *Controller) sawPod(id apiserver.Name, p *Pod) {
 		s.pods[id.Name] = p
 	}
 	s.changed[id.Name] = true
+	d.partLocked(s, id.Name, old, p)
 	d.awaitLocked(id, p)
 	if old == nil && p.isIngress() {
 		d.rename()

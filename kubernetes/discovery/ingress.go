@@ -46,7 +46,7 @@ func (p *Pod) listens() uint32 {
 
 // IngressOf returns the ZoneIngress of a pod that is one, without the labels that the server computes, and the problems
 // of the pod. There is none before its Service has an address: others would dial the pod's own, which may be a
-// stranger's in their network. A pod that is being deleted has none either: its proxy serves on until others know.
+// stranger's in their network. None is made of a pod that is being deleted: see partLocked.
 // services are those of its namespace, ordered by name; node may be nil. known are the names of load balancers.
 func IngressOf(p *Pod, services []*Service, node *Node, known map[string]host) (*resources.Resource, []Problem, error) {
 	if !p.isIngress() || p.over() || p.leaving() || len(p.addresses()) == 0 {

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/resources"
@@ -201,6 +203,84 @@ func TestIngressFollows(t *testing.T) {
 	expect("a user's has the name", "in-1  of a user")
 	g.apply(store.Op{Delete: users.Key})
 	expect("the user's is gone", "in-1 192.0.2.1")
+}
+
+// TestIngressHandsOver: the ZoneIngress of a pod that is being deleted stays for half of the time for which its proxy serves
+// on, also when discovery begins anew meanwhile, and no longer than its pod.
+func TestIngressHandsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t)
+		system := parsed(t, m{"kind": "Namespace", "metadata": m{"name": resources.DefaultSystemNamespace}})
+		objects := map[string][]*apiserver.Object{"namespaces": {system}, "nodes": {addressedNode(t, internal)},
+			"services": {ingressService(t, `"type": "LoadBalancer"`, balanced, "")}}
+		expect := func(when string, after time.Duration, want string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			g.settled()
+			if got := g.ingresses(); got != want {
+				t.Errorf("%s: the store has %q, want %q", when, got, want)
+			}
+		}
+		pod := func(phase string, sleep, grace int, more ...func(m)) *apiserver.Object {
+			o := ingressPod(t, "in-1", "10.1.0.1", more...)
+			var raw m
+			must(t, json.Unmarshal(o.Raw, &raw))
+			raw["metadata"].(m)["deletionGracePeriodSeconds"] = grace
+			raw["status"].(m)["phase"] = phase
+			raw["spec"].(m)["containers"].([]any)[0].(m)["lifecycle"] = m{"preStop": m{"sleep": m{"seconds": sleep}}}
+			return parsed(t, raw)
+		}
+		there := func(sleep, grace int) {
+			t.Helper()
+			g.of("pods").Changed(pod("Running", sleep, grace))
+			expect("there", 0, "in-1 192.0.2.1")
+		}
+		leaves := func(phase string, sleep, grace int) *apiserver.Object {
+			ends := time.Now().Add(time.Duration(grace) * time.Second).UTC().Format(time.RFC3339)
+			return pod(phase, sleep, grace, func(metadata m) { metadata["deletionTimestamp"] = ends })
+		}
+		g.list(objects)
+		time.Sleep(700 * time.Millisecond) // the API server writes whole seconds
+
+		there(30, 40)
+		leaving := leaves("Running", 30, 40)
+		g.of("pods").Changed(leaving)
+		expect("being deleted", 15*time.Second-1, "in-1 192.0.2.1")
+		expect("half of the time later", 1, "")
+
+		there(30, 40)
+		leaving = leaves("Running", 30, 40)
+		time.Sleep(10 * time.Second)
+		g.restart()
+		objects["pods"] = []*apiserver.Object{leaving}
+		g.list(objects)
+		expect("discovery begins anew", 5*time.Second, "in-1 192.0.2.1")
+		expect("half of the time after the deletion", time.Second, "")
+
+		there(30, 40)
+		g.of("pods").Changed(leaves("Running", 30, 2))
+		expect("being deleted in a hurry", time.Second-1, "in-1 192.0.2.1")
+		expect("half of that time later", 1, "")
+
+		there(30, 40)
+		g.of("pods").Changed(leaves("Running", 30, 40))
+		expect("being deleted again", 0, "in-1 192.0.2.1")
+		g.of("pods").Changed(leaves("Failed", 30, 40))
+		expect("its proxy has ended", 0, "")
+
+		there(0, 40)
+		g.of("pods").Changed(leaves("Running", 0, 40))
+		expect("a proxy that ends at once", 0, "")
+
+		there(30, 40)
+		leaving = leaves("Running", 30, 40)
+		g.of("pods").Changed(leaving)
+		expect("being deleted once more", 0, "in-1 192.0.2.1")
+		g.of("pods").Deleted(leaving)
+		expect("gone", 0, "")
+	})
 }
 
 // TestIngressWithAName: the address of a load balancer that has a name follows it, and stays while it is one of those that

@@ -18,8 +18,9 @@ type (
 		Namespace string            `json:"namespace,omitempty"`
 		UID       string            `json:"uid,omitempty"`
 		Labels    map[string]string `json:"labels,omitempty"`
-		// DeletionTimestamp is set once the object is being deleted.
-		DeletionTimestamp string `json:"deletionTimestamp,omitempty"`
+		// DeletionTimestamp is set once the object is being deleted: when it has to be gone, this long after the request.
+		DeletionTimestamp          string `json:"deletionTimestamp,omitempty"`
+		DeletionGracePeriodSeconds int64  `json:"deletionGracePeriodSeconds,omitempty"`
 	}
 
 	// Namespace reports whether its pods ask for proxies, and their mesh.
@@ -59,8 +60,17 @@ type (
 		RestartPolicy string                    `json:"restartPolicy,omitempty"`
 		Ports         []injection.ContainerPort `json:"ports,omitempty"`
 		Env           []injection.Variable      `json:"env,omitempty"`
+		// Lifecycle is that of a zone ingress, in what is kept of a pod.
+		Lifecycle *lifecycle `json:"lifecycle,omitempty"`
 		// Record is that of the proxy's container. It takes the place of Env, in what is kept of a pod.
 		Record *injection.Record `json:"record,omitempty"`
+	}
+	lifecycle struct {
+		PreStop *struct {
+			Sleep *struct {
+				Seconds int64 `json:"seconds"`
+			} `json:"sleep,omitempty"`
+		} `json:"preStop,omitempty"`
 	}
 	podStatus struct {
 		Phase      string         `json:"phase,omitempty"`
@@ -151,8 +161,12 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 			c.Env = nil
 		}
 	}
+	isIngress := p.isIngress()
 	for _, containers := range [][]container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
+			if !isIngress {
+				containers[i].Lifecycle = nil
+			}
 			if c := &containers[i]; p.record() != nil || c.Name != injection.BootstrapName && c.Name != injection.CaptureName {
 				c.Args = nil
 			}

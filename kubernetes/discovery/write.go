@@ -172,7 +172,8 @@ func (p *pass) pod(s *space, name string, services []*Service) {
 			p.remove(p.snap.Get(key))
 		}
 	}
-	if operators && want == nil && len(problems) == 0 { // a Service that has lost its address keeps the last
+	parted := !p.d.Now().Before(s.parting[name])
+	if operators && want == nil && len(problems) == 0 && parted { // a Service that has lost its address keeps the last
 		p.remove(p.snap.Get(resources.Key{Type: resources.TypeZoneIngress, Name: name}))
 	}
 	of := object{kind: "Pod", namespace: s.name, name: name}
