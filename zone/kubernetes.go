@@ -29,12 +29,15 @@ type Injection struct {
 	XDSAddress string
 	// CNI means that a plugin on each node captures pods, and no container of a pod.
 	CNI bool
+	// Requests and Limits are the resources of a pod's proxy, such as cpu and memory; those of injection.Requests and
+	// injection.Limits where they are nil.
+	Requests, Limits map[string]string
 }
 
 // validate returns an error for invalid settings; connected reports whether the zone has a cluster and a webhook.
 func (i *Injection) validate(connected bool) error {
 	switch {
-	case *i == Injection{}:
+	case i.Image == "" && i.EnvoyImage == "" && i.XDSAddress == "" && !i.CNI:
 		return nil
 	case !connected:
 		return errors.New("--injection-image: needs --kubernetes with a webhook, which the API server calls for each pod")
@@ -48,6 +51,11 @@ func (i *Injection) validate(connected bool) error {
 	if err != nil {
 		return fmt.Errorf("--injection-xds-address %q: %w", i.XDSAddress, err)
 	}
+	for flag, of := range map[string]map[string]string{"--injection-requests": i.Requests, "--injection-limits": i.Limits} {
+		if err := injection.CheckResources(of); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+	}
 	return nil
 }
 
@@ -60,7 +68,7 @@ func injectionOf(cfg *Config, p *ports) func() *injection.Settings {
 		s := &injection.Settings{Image: cfg.Injection.Image, Envoy: cfg.Injection.EnvoyImage, XDSAddress: cfg.Injection.XDSAddress,
 			Audience: podtoken.Audience, SystemNamespace: cmp.Or(cfg.SystemNamespace, resources.DefaultSystemNamespace)}
 		s.ClusterDNS, s.CNI, s.IPv6, s.Bootstrap = cfg.DNSAddress != "", cfg.Injection.CNI, apiserver.PrefersIPv6(), PodBootstrap
-		s.XDSCA = string(p.authority())
+		s.Requests, s.Limits, s.XDSCA = cfg.Injection.Requests, cfg.Injection.Limits, string(p.authority())
 		return s
 	}
 }

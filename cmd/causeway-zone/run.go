@@ -11,6 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
@@ -91,6 +92,8 @@ func addKubernetesFlags(f *pflag.FlagSet, kube *settings.Kubernetes, i *zone.Inj
 	f.StringVar(&i.Image, "injection-image", "", "`image` of this program, for pods that ask for a proxy by the label kuma.io/sidecar-injection; without it pods get none")
 	f.StringVar(&i.EnvoyImage, "injection-envoy-image", "", "`image` of Envoy, for the same pods")
 	f.StringVar(&i.XDSAddress, "injection-xds-address", "", "`address`, HOST:PORT, at which those pods reach this server's --xds-address")
+	f.StringToStringVar(&i.Requests, "injection-requests", injection.Requests(), "`resources` that the proxy of such a pod requests")
+	f.StringToStringVar(&i.Limits, "injection-limits", injection.Limits(), "`resources` that it may use at most")
 	f.BoolVar(&i.CNI, "injection-cni", false, "the plugin causeway-cni on each node captures those pods, and none of their containers: see causeway-zone cni")
 }
 

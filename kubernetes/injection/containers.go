@@ -164,12 +164,11 @@ func proxyContainer(o *options, s *Settings, bootstrap, record string, probed bo
 		started.Port = ProofPort
 	}
 	return &container{Name: ProxyName, Image: s.Envoy, Command: []string{"envoy"}, Args: args,
-		Env:            append(env, envVar{Name: recordVariable, Value: record}),
-		RestartPolicy:  "Always",
-		StartupProbe:   &probe{HTTPGet: started, PeriodSeconds: 1, FailureThreshold: startTries},
-		ReadinessProbe: &probe{HTTPGet: ready, PeriodSeconds: 5, FailureThreshold: 3},
-		Resources: resources{Requests: map[string]string{"cpu": "50m", "memory": "64Mi"},
-			Limits: map[string]string{"memory": "512Mi"}},
+		Env:             append(env, envVar{Name: recordVariable, Value: record}),
+		RestartPolicy:   "Always",
+		StartupProbe:    &probe{HTTPGet: started, PeriodSeconds: 1, FailureThreshold: startTries},
+		ReadinessProbe:  &probe{HTTPGet: ready, PeriodSeconds: 5, FailureThreshold: 3},
+		Resources:       s.resources(),
 		SecurityContext: restricted(),
 		VolumeMounts:    []mount{{Name: tokenVolume, MountPath: tokenPath, ReadOnly: true}},
 	}

@@ -32,6 +32,9 @@ type Settings struct {
 	ClusterDNS bool
 	// CNI means that a plugin on each node captures pods, and no container of a pod.
 	CNI bool
+	// Requests and Limits are the resources of the proxy, such as cpu and memory; those of the functions Requests and Limits
+	// where they are nil.
+	Requests, Limits map[string]string
 	// IPv6 means that the first address of pods is one of IPv6.
 	IPv6 bool
 	// Bootstrap renders a bootstrap for Envoy, as JSON or YAML. It is nil in a zone that gives pods no proxies.

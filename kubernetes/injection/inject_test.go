@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,52 @@ func TestInject(t *testing.T) {
 				t.Errorf("differs (run with -update and look at the difference):\n%s", got)
 			}
 		})
+	}
+}
+
+// TestResources: the proxy has the operator's requests and limits, or else those of the functions.
+func TestResources(t *testing.T) {
+	t.Parallel()
+	ns := injection.Namespace{Name: "shop", Labels: map[string]string{"kuma.io/sidecar-injection": "enabled"}}
+	for want, of := range map[string]injection.Settings{
+		"limits: {memory: 512Mi}, requests: {cpu: 50m, memory: 64Mi}": {},
+		"limits: {memory: 512Mi}, requests: {cpu: 5m}":                {Requests: map[string]string{"cpu": "5m"}},
+		"limits: {cpu: 2}, requests: {cpu: 50m, memory: 64Mi}":        {Limits: map[string]string{"cpu": "2"}},
+	} {
+		s := settings
+		s.CNI, s.Requests, s.Limits = true, of.Requests, of.Limits
+		result, err := injection.Inject([]byte(`{"spec": {"containers": [{"name": "app"}]}}`), ns, &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var added []struct{ Resources map[string]map[string]string }
+		if err := json.Unmarshal(result.Patch[0].Value, &added); err != nil || len(added) != 1 {
+			t.Fatalf("%s: %v", result.Patch[0].Value, err)
+		}
+		var wanted map[string]map[string]string
+		if err := yaml.Unmarshal([]byte("{"+strings.ReplaceAll(want, "cpu: 2}", `cpu: "2"}`)+"}"), &wanted); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(added[0].Resources, wanted) {
+			t.Errorf("%v, want %s", added[0].Resources, want)
+		}
+	}
+}
+
+// TestCheckResources: amounts that a pod could not have are refused.
+func TestCheckResources(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, amount string
+		valid        bool
+	}{
+		{"cpu", "50m", true}, {"cpu", "0.5", true}, {"cpu", "2", true}, {"memory", "64Mi", true}, {"memory", "1e+08", true},
+		{"ephemeral-storage", "1G", true}, {"cpu", "", false}, {"cpu", "50 m", false}, {"cpu", "-1", false}, {"memory", "64MB", false},
+		{"memory", "1mi", false}, {"gpu", "1", false},
+	} {
+		if err := injection.CheckResources(map[string]string{c.name: c.amount}); (err == nil) != c.valid {
+			t.Errorf("%s=%s: %v", c.name, c.amount, err)
+		}
 	}
 }
 
