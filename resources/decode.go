@@ -177,9 +177,24 @@ func decodeSpec(c *strict, h *header) *Spec {
 		c.fail(h.spec, (*fieldPath)(nil).field("spec"), "%v", err)
 		return nil
 	}
-	spec, err := NewSpecOf(h.descriptor.Type, m)
+	spec, err := specOfMessage(h.descriptor, m)
 	if err != nil {
 		c.fail(h.spec, (*fieldPath)(nil).field("spec"), "%v", err)
 	}
 	return spec
+}
+
+// specOfMessage is NewSpecOf for the message of a document, which becomes the typed form. Nobody changes it any more.
+func specOfMessage(d *Descriptor, m proto.Message) (*Spec, error) {
+	raw, err := protojson.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := parseJSON(raw) // which costs less than encoding/json does
+	if err != nil || len(docs) != 1 {
+		return newSpec(d, raw)
+	}
+	spec := newSpecOf(d, docs[0].appendJSON(nil))
+	spec.once.Do(func() { spec.typed = m })
+	return spec, nil
 }

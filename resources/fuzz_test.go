@@ -5,9 +5,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
 // FuzzDecodeDocuments checks that the decoder reports every error by field, and that what it accepts survives encoding.
@@ -35,6 +38,9 @@ func FuzzDecodeDocuments(f *testing.F) {
 			if err != nil || !again.Equal(r.Spec) {
 				t.Fatalf("%q is not canonical: %v", r.Spec.JSON(), err)
 			}
+			if is, want := messageOf(r), messageOf(&resources.Resource{Key: r.Key, Spec: again}); !proto.Equal(is, want) {
+				t.Fatalf("%q is decoded as %v, and after a restart as %v", r.Spec.JSON(), is, want)
+			}
 			if resources.Validate(r, aloneHome) == nil {
 				checkEncodeDecode(t, aloneHome.Labelled(r))
 			}
@@ -42,6 +48,24 @@ func FuzzDecodeDocuments(f *testing.F) {
 			_ = resources.Warnings(r)
 		}
 	})
+}
+
+// messageOf returns the typed form of a spec that users write as a message; nil for others.
+func messageOf(r *resources.Resource) proto.Message {
+	var m proto.Message
+	switch r.Type {
+	case resources.TypeMesh:
+		m, _ = resources.SpecAs[meshpb.Mesh](r)
+	case resources.TypeDataplane:
+		m, _ = resources.SpecAs[meshpb.Dataplane](r)
+	case resources.TypeZoneIngress:
+		m, _ = resources.SpecAs[meshpb.ZoneIngress](r)
+	case resources.TypeMeshGateway:
+		m, _ = resources.SpecAs[meshpb.MeshGateway](r)
+	case resources.TypeZone:
+		m, _ = resources.SpecAs[systempb.Zone](r)
+	}
+	return m
 }
 
 // FuzzParseKRI checks that a parsed KRI formats to the original text.

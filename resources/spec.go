@@ -44,8 +44,11 @@ func newSpec(d *Descriptor, raw []byte) (*Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
-	return &Spec{raw: canonical, make: d.newSpec, sealed: d.Sensitive != nil &&
-		bytes.Contains(canonical, []byte(sealedMark))}, nil
+	return newSpecOf(d, canonical), nil
+}
+
+func newSpecOf(d *Descriptor, canonical []byte) *Spec {
+	return &Spec{raw: canonical, make: d.newSpec, sealed: d.Sensitive != nil && bytes.Contains(canonical, []byte(sealedMark))}
 }
 
 // NewSpecOf is NewSpec for a typed value: one of this package's spec types, or a generated message.
