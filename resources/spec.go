@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -27,6 +28,8 @@ type Spec struct {
 
 	permissionsOnce sync.Once
 	permissions     []PermissionRule
+	// patch is the last reading of a MeshProxyPatch; nil for none.
+	patch atomic.Pointer[proxyPatchRead]
 }
 
 // NewSpec returns the JSON object raw as the spec of type t. It keeps unknown fields: decoding refuses those of users,

@@ -185,7 +185,7 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 	case TypeMeshTrace:
 		decodeConf(v, raw, at, (*validation).trace)
 	case TypeMeshProxyPatch:
-		decodeConf(v, raw, at, (*validation).proxyPatch)
+		v.proxyPatch(raw, at)
 	case TypeMeshFaultInjection:
 		if place != "to" {
 			decodeConf(v, raw, at, (*validation).faultInjection)

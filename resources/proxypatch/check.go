@@ -8,32 +8,23 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Problems returns what is wrong with a conf itself, independent of proxies. guarded also refuses values that only an
-// unguarded policy may give to a proxy.
-func (c *Conf) Problems(guarded bool) (out []Problem) {
-	n := len(c.AppendModifications)
-	if n == 0 {
-		return []Problem{{[]string{"appendModifications"}, "is required"}}
-	}
-	if n > maxModifications {
-		return []Problem{{[]string{"appendModifications"}, fmt.Sprintf("want at most %d, got %d", maxModifications, n)}}
+// tooLarge returns what is wrong with the size of a conf, which is checked before anything is parsed.
+func (c *Conf) tooLarge() *Problem {
+	at, n := []string{"appendModifications"}, len(c.AppendModifications)
+	switch {
+	case n == 0:
+		return &Problem{at, "is required"}
+	case n > maxModifications:
+		return &Problem{at, fmt.Sprintf("want at most %d, got %d", maxModifications, n)}
 	}
 	if n := c.valuesBytes(); n > maxValuesBytes {
-		return []Problem{{[]string{"appendModifications"},
-			fmt.Sprintf("the values have %d bytes, more than %d: use several policies", n, maxValuesBytes)}}
+		return &Problem{at, fmt.Sprintf("the values have %d bytes, more than %d: use several policies", n, maxValuesBytes)}
 	}
-	for i := range c.AppendModifications {
-		at := []string{"appendModifications", fmt.Sprint(i)}
-		parts := c.AppendModifications[i].changes()
-		if len(parts) != 1 {
-			out = append(out, Problem{at, fmt.Sprintf("want exactly one of cluster, listener, networkFilter, httpFilter and virtualHost, got %d", len(parts))})
-			continue
-		}
-		check := checker{at: append(at, parts[0].kind), guarded: guarded}
-		check.change(&parts[0])
-		out = append(out, check.problems...)
-	}
-	return out
+	return nil
+}
+
+func notOne(at []string, parts int) Problem {
+	return Problem{at, fmt.Sprintf("want exactly one of cluster, listener, networkFilter, httpFilter and virtualHost, got %d", parts)}
 }
 
 // valuesBytes returns the bytes of all values.
@@ -51,7 +42,7 @@ func (c *Conf) valuesBytes() (n int) {
 	return n
 }
 
-// checker checks one change.
+// checker checks one change, and parses its value.
 type checker struct {
 	at       []string
 	guarded  bool
@@ -66,7 +57,7 @@ func (k *checker) fail(field, format string, args ...any) {
 	k.problems = append(k.problems, Problem{path, fmt.Sprintf(format, args...)})
 }
 
-func (k *checker) change(c *change) {
+func (k *checker) change(c *readChange) {
 	if ops := operations(c.kind); !slices.Contains(ops, c.Operation) {
 		k.fail("operation", "want one of %s, got %q", strings.Join(ops, ", "), c.Operation)
 		return
@@ -101,14 +92,14 @@ func (k *checker) change(c *change) {
 	}
 }
 
-func (k *checker) noJSONPatches(c *change) {
+func (k *checker) noJSONPatches(c *readChange) {
 	if len(c.JSONPatches) > 0 {
 		k.fail("jsonPatches", "does not belong to the operation %s: use %s", c.Operation, Patch)
 	}
 }
 
-// value checks a value. An added value must be whole.
-func (k *checker) value(c *change, whole bool) {
+// value parses and checks a value. An added value must be whole.
+func (k *checker) value(c *readChange, whole bool) {
 	if c.Value == nil {
 		k.fail("value", "is required for the operation %s", c.Operation)
 		return
@@ -118,6 +109,7 @@ func (k *checker) value(c *change, whole bool) {
 		k.fail("value", "%v", err)
 		return
 	}
+	c.message = m
 	f, isFilter := m.(interface{ GetTypedConfig() *anypb.Any })
 	switch {
 	case whole && nameOf(m) == "":
@@ -135,18 +127,21 @@ func (k *checker) value(c *change, whole bool) {
 	if !k.guarded {
 		return
 	}
-	if reasons := dangers(m, ofCallers, nil); len(reasons) > 0 {
-		k.fail("value", "%s%s", reasons[0].reason, NeedsVerb)
+	found := dangers(m, ofCallers, nil)
+	if len(found) > 0 {
+		k.fail("value", "%s%s", found[0].reason, NeedsVerb)
 	}
 	if c.Operation != Add {
 		return
 	}
-	if why := (&Guard{}).added(m, nil); why != "" {
+	never := forbidden(m, found)
+	c.forbidden = func() string { return never }
+	if why := (&Guard{}).added(m, c.forbidden); why != "" {
 		k.fail("value", "%s%s", why, NeedsVerb)
 	}
 }
 
-func (k *checker) jsonPatches(c *change) {
+func (k *checker) jsonPatches(c *readChange) {
 	if len(c.JSONPatches) > maxJSONPatches {
 		k.fail("jsonPatches", "want at most %d, got %d", maxJSONPatches, len(c.JSONPatches))
 		return

@@ -151,11 +151,11 @@ func (m *Modification) changes() (out []change) {
 		}
 		out = append(out, one)
 	}
-	for kind, c := range map[string]*FilterChange{kindNetworkFilter: m.NetworkFilter, kindHTTPFilter: m.HTTPFilter} {
+	for i, c := range [...]*FilterChange{m.NetworkFilter, m.HTTPFilter} {
 		if c == nil {
 			continue
 		}
-		one := change{kind: kind, Change: &c.Change}
+		one := change{kind: [...]string{kindNetworkFilter, kindHTTPFilter}[i], Change: &c.Change}
 		if at := c.Match; at != nil {
 			one.matched, one.origin, one.name, one.within, one.tags = true, at.Origin, at.Name, at.ListenerName, at.ListenerTags
 		}

@@ -44,9 +44,9 @@ func TestPatchesReadWhatTheyChange(t *testing.T) {
 			Change: Change{Operation: Patch, Value: text("{stat_prefix: x}")}}}, []string{"listener-a", "listener-b"}},
 	} {
 		conf := Conf{AppendModifications: []Modification{tt.change}}
-		edits, err := conf.Read(true)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+		edits, wrong := conf.Read(true)
+		if len(wrong) > 0 {
+			t.Fatalf("%s: %v", name, wrong)
 		}
 		before := config()
 		after, err := before.Apply("p", edits)
@@ -86,10 +86,10 @@ func TestAPatchLooksOnlyAtWhatItEdits(t *testing.T) { // it counts allocations, 
 			before.Clusters[name] = &Resource{Name: name, Origin: OriginOutbound, From: &clusterv3.Cluster{Name: name}}
 		}
 		name, value := "cluster-7", "{connect_timeout: 7s}"
-		edits, err := (&Conf{AppendModifications: []Modification{{Cluster: &ClusterChange{Match: &ClusterMatch{Name: &name},
+		edits, wrong := (&Conf{AppendModifications: []Modification{{Cluster: &ClusterChange{Match: &ClusterMatch{Name: &name},
 			Change: Change{Operation: Patch, Value: &value}}}}}).Read(true)
-		if err != nil {
-			t.Fatal(err)
+		if len(wrong) > 0 {
+			t.Fatal(wrong)
 		}
 		after, err := before.Apply("p", edits)
 		if err != nil || after.Same(before) {

@@ -15,9 +15,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/reach"
 )
 
-// forbidden returns why an ordinary patch may not add a cluster or listener to any proxy, or "".
-func forbidden(m proto.Message) string {
-	if why := gained(nil, nil, dangers(m, ofCallers, nil)); why != "" {
+// forbidden returns why an ordinary patch may not add a cluster or listener to any proxy, or "". found are its dangers for
+// callers.
+func forbidden(m proto.Message, found []danger) string {
+	if why := gained(nil, nil, found); why != "" {
 		return why
 	}
 	if c, is := m.(*clusterv3.Cluster); is {
@@ -30,7 +31,7 @@ func forbidden(m proto.Message) string {
 // be nil.
 func (g *Guard) added(m proto.Message, known func() string) string {
 	if known == nil {
-		known = func() string { return forbidden(m) }
+		known = func() string { return forbidden(m, dangers(m, ofCallers, nil)) }
 	}
 	if why := known(); why != "" {
 		return why

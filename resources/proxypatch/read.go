@@ -1,8 +1,7 @@
 package proxypatch
 
 import (
-	"fmt"
-	"sync"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -16,28 +15,31 @@ type readChange struct {
 	change
 	index   int
 	message proto.Message
-	// forbidden is Resource.forbidden of a value that is added, computed once for all proxies.
+	// forbidden is Resource.forbidden of a value that is added, computed once for all proxies; nil if nobody did.
 	forbidden func() string
 }
 
-// Read parses a conf. The error is a *Problem: the first that Problems returns, or that of a value.
-func (c *Conf) Read(guarded bool) (*Edits, error) {
-	if wrong := c.Problems(guarded); len(wrong) > 0 {
-		return nil, &wrong[0]
+// Read checks a conf by itself, independent of proxies, and parses each of its values once. guarded also refuses values
+// that only an unguarded policy may give to a proxy. It returns the Edits, or else the problems.
+func (c *Conf) Read(guarded bool) (*Edits, []Problem) {
+	if problem := c.tooLarge(); problem != nil {
+		return nil, []Problem{*problem}
 	}
-	out := &Edits{}
+	out, wrong := &Edits{changes: make([]readChange, 0, len(c.AppendModifications))}, []Problem(nil)
 	for i := range c.AppendModifications {
-		for _, one := range c.AppendModifications[i].changes() {
-			read := readChange{change: one, index: i}
-			if one.Value != nil {
-				var err error
-				if read.message, err = parse(one.kind, *one.Value); err != nil {
-					return nil, &Problem{Path: []string{"appendModifications", fmt.Sprint(i), one.kind, "value"}, Text: err.Error()}
-				}
-				read.forbidden = sync.OnceValue(func() string { return forbidden(read.message) })
-			}
-			out.changes = append(out.changes, read)
+		at := []string{"appendModifications", strconv.Itoa(i)}
+		parts := c.AppendModifications[i].changes()
+		if len(parts) != 1 {
+			wrong = append(wrong, notOne(at, len(parts)))
+			continue
 		}
+		check := checker{at: append(at, parts[0].kind), guarded: guarded}
+		read := readChange{change: parts[0], index: i}
+		check.change(&read)
+		out.changes, wrong = append(out.changes, read), append(wrong, check.problems...)
+	}
+	if len(wrong) > 0 {
+		return nil, wrong
 	}
 	return out, nil
 }

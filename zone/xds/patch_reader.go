@@ -3,10 +3,8 @@ package xds
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/proxypatch"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -46,13 +44,12 @@ func readPatchOf(policy *matching.Policy, dataplane *resources.Resource) *readPa
 	p := &patch{kri: kri, id: kri + " " + hex.EncodeToString(sum[:8]),
 		unguarded: resources.Unguarded(policy.Resource) && isOwn(policy.Resource, dataplane),
 		required:  resources.Required(policy.Resource), ofOperator: policy.Role == resources.RoleSystem}
-	var conf proxypatch.Conf
-	if err := json.Unmarshal(raw, &conf); err != nil {
+	read, wrong, err := resources.ReadProxyPatch(policy.Resource, raw, !p.unguarded)
+	switch {
+	case err != nil:
 		return &readPatch{policy: policy, problem: "the conf does not match its type: " + err.Error()}
-	}
-	read, err := conf.Read(!p.unguarded)
-	if err != nil {
-		return &readPatch{policy: policy, problem: oneLine(err.Error())}
+	case len(wrong) > 0:
+		return &readPatch{policy: policy, problem: oneLine(wrong[0].Error())}
 	}
 	p.conf = read
 	return &readPatch{policy: policy, patch: p}

@@ -107,7 +107,7 @@ func TestPatchesThatAreAccepted(t *testing.T) {
 			if err := json.Unmarshal(c.Modifications, &conf.AppendModifications); err != nil {
 				t.Fatal(err)
 			}
-			if wrong := conf.Problems(true); len(wrong) > 0 {
+			if _, wrong := conf.Read(true); len(wrong) > 0 {
 				t.Fatal(wrong[0].Error())
 			}
 			sent, problems := patchedBy(t, patchOf(&c, nil))
