@@ -8,9 +8,6 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
-	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
-	inspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -79,22 +76,7 @@ func (c capture) listenFor(p *passing) (*resource, error) {
 		out.AdditionalAddresses = []*listenerv3.AdditionalAddress{{Address: endpoint{"::1", c.port}.proto()}}
 	}
 	if p.reads {
-		// UseOriginalDst puts its filter last, which a connection that times out in the other filters never reaches.
-		for _, inspector := range []struct {
-			name   string
-			config message
-		}{
-			{"envoy.filters.listener.original_dst", &originaldstv3.OriginalDst{}},
-			{"envoy.filters.listener.tls_inspector", &inspectorv3.TlsInspector{}},
-			{"envoy.filters.listener.http_inspector", &httpinspectorv3.HttpInspector{}},
-		} {
-			packed, err := pack(inspector.config)
-			if err != nil {
-				return nil, err
-			}
-			out.ListenerFilters = append(out.ListenerFilters, &listenerv3.ListenerFilter{Name: inspector.name,
-				ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: packed}})
-		}
+		out.ListenerFilters = p.same.inspectors
 		out.ListenerFiltersTimeout, out.ContinueOnListenerFiltersTimeout = durationpb.New(inspection), true
 	}
 	return newResource(kindListener, captureListener, out)
@@ -127,7 +109,7 @@ func (in *inbound) source() *corev3.BindConfig {
 // inboundListener builds the listener for connections that others open to the machine. It passes a connection to the
 // address of an inbound, or of another listener of the proxy, to that. It closes all others.
 func (c capture) inboundListener() (*resource, error) {
-	refused, err := bytesChain(refusedChain, lost)
+	same, err := theUnvarying()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +117,7 @@ func (c capture) inboundListener() (*resource, error) {
 		Name: inboundCapture, StatPrefix: inboundCapture, TrafficDirection: corev3.TrafficDirection_INBOUND,
 		Address:        endpoint{"0.0.0.0", c.inbound}.proto(),
 		UseOriginalDst: wrapperspb.Bool(true),
-		FilterChains:   []*listenerv3.FilterChain{refused},
+		FilterChains:   []*listenerv3.FilterChain{same.refused},
 	}
 	if c.ipv6 {
 		out.AdditionalAddresses = []*listenerv3.AdditionalAddress{{Address: endpoint{"::", c.inbound}.proto()}}
@@ -181,12 +163,8 @@ func (t *target) captured(p *passing) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := newPassCluster()
-	if err != nil {
-		return err
-	}
 	t.observed.capture = listener
-	t.observed.collectors = append(t.observed.collectors, cluster)
+	t.observed.collectors = append(t.observed.collectors, p.same.passes)
 	t.observed.routes = slices.Clone(p.routes)
 	return nil
 }

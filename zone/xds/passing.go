@@ -12,14 +12,12 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/reach"
-	"github.com/causeway-mesh/causeway/zone/hostnames"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -37,9 +35,10 @@ const (
 // matcher that selects among them is separate. When matches come and go, Envoy updates the listener in place, and only
 // connections of a removed chain drain.
 type passing struct {
+	same   *unvarying
 	chains []*listenerv3.FilterChain
 	routes []*resource
-	// rules select the chain of a connection, in order.
+	// rules select the chain of a connection, in order, where unvarying.refuses does not.
 	rules []chainRule
 	// otherwise is the chain of all other connections; empty closes them.
 	otherwise string
@@ -87,23 +86,19 @@ func (t *target) passBy(rule matching.ProxyRule) error {
 }
 
 func (t *target) newPassing(conf *resources.PassthroughConf, origin string) (*passing, error) {
-	p := &passing{}
-	if problem := conf.CheckMode(); problem != "" {
-		t.observed.problem(origin, "passthroughMode: "+problem+": nothing leaves the mesh")
-	}
-	refused, err := bytesChain(refusedChain, lost)
+	same, err := theUnvarying()
 	if err != nil {
 		return nil, err
 	}
-	p.chains = append(p.chains, refused)
-	p.rules = append(p.rules, chainRule{chain: refusedChain, prefixes: append(reach.NeverPassed(),
-		hostnames.Ranges()...)})
+	p := &passing{same: same, chains: []*listenerv3.FilterChain{same.refused}}
+	if problem := conf.CheckMode(); problem != "" {
+		t.observed.problem(origin, "passthroughMode: "+problem+": nothing leaves the mesh")
+	}
 	switch conf.PassthroughMode {
 	case resources.PassthroughAll:
 		p.otherwise = openChain
-		open, err := bytesChain(openChain, passCluster)
-		p.chains = append(p.chains, open)
-		return p, err
+		p.chains = append(p.chains, same.open)
+		return p, nil
 	case resources.PassthroughMatched:
 		return p, p.match(conf.AppendMatch, func(at int, text string) {
 			t.observed.problem(origin, fmt.Sprintf("appendMatch[%d]: %s", at, text))
@@ -191,7 +186,7 @@ func (p *passing) matchHTTP(domains map[uint32][]string) error {
 			name = fmt.Sprintf("%s %d", httpChain, port)
 			names = append(slices.Clone(names), domains[0]...)
 		}
-		chain, err := httpPassChain(name)
+		chain, err := httpPassChain(name, p.same.router)
 		if err != nil {
 			return err
 		}
@@ -205,11 +200,7 @@ func (p *passing) matchHTTP(domains map[uint32][]string) error {
 	return nil
 }
 
-func httpPassChain(name string) (*listenerv3.FilterChain, error) {
-	router, err := pack(&routerv3.Router{})
-	if err != nil {
-		return nil, err
-	}
+func httpPassChain(name string, router *anypb.Any) (*listenerv3.FilterChain, error) {
 	manager, err := pack(&hcmv3.HttpConnectionManager{
 		StatPrefix: "passthrough_" + name, CodecType: hcmv3.HttpConnectionManager_AUTO,
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,

@@ -20,6 +20,7 @@ import (
 type (
 	predicate     = xdsmatcher.Matcher_MatcherList_Predicate
 	predicateList = xdsmatcher.Matcher_MatcherList_Predicate_PredicateList
+	fieldMatcher  = xdsmatcher.Matcher_MatcherList_FieldMatcher
 	single        = xdsmatcher.Matcher_MatcherList_Predicate_SinglePredicate
 )
 
@@ -37,11 +38,10 @@ func noLimit() *durationpb.Duration { return durationpb.New(0) }
 
 // choose builds the matcher that selects the filter chain of a connection.
 func (p *passing) choose() *xdsmatcher.Matcher {
-	list := &xdsmatcher.Matcher_MatcherList{}
+	list := &xdsmatcher.Matcher_MatcherList{Matchers: make([]*fieldMatcher, 1, 1+len(p.rules))}
+	list.Matchers[0] = p.same.refuses
 	for i := range p.rules {
-		list.Matchers = append(list.Matchers, &xdsmatcher.Matcher_MatcherList_FieldMatcher{
-			Predicate: p.rules[i].predicate(), OnMatch: toChain(p.rules[i].chain),
-		})
+		list.Matchers = append(list.Matchers, p.rules[i].matcher())
 	}
 	out := &xdsmatcher.Matcher{MatcherType: &xdsmatcher.Matcher_MatcherList_{MatcherList: list}}
 	if p.otherwise != "" {
@@ -55,6 +55,11 @@ func toChain(name string) *xdsmatcher.Matcher_OnMatch {
 	return &xdsmatcher.Matcher_OnMatch{OnMatch: &xdsmatcher.Matcher_OnMatch_Action{Action: &xdscore.TypedExtensionConfig{
 		Name: "filter-chain-name", TypedConfig: packed(wrapperspb.String(name)),
 	}}}
+}
+
+// matcher selects the chain of the rule.
+func (r *chainRule) matcher() *fieldMatcher {
+	return &fieldMatcher{Predicate: r.predicate(), OnMatch: toChain(r.chain)}
 }
 
 func (r *chainRule) predicate() *predicate {

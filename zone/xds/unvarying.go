@@ -4,16 +4,21 @@ import (
 	"sync"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
+	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
 	inspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/causeway-mesh/causeway/resources/reach"
+	"github.com/causeway-mesh/causeway/zone/hostnames"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// unvarying holds what all inbounds share. It is built once and is immutable.
+// unvarying holds what all inbounds, and all listeners for redirected connections, share. It is built once and is immutable.
 type unvarying struct {
 	// denyHTTP replaces permissions that have not arrived yet.
 	denyHTTP *anypb.Any
@@ -30,6 +35,12 @@ type unvarying struct {
 	outsiders *corev3.TypedExtensionConfig
 	// odd removes headers that oddHeaders matches.
 	odd *corev3.TypedExtensionConfig
+	// refused is the chain of redirected connections that lead nowhere, refuses selects it, and open is that of those that
+	// go wherever they were going, by the cluster passes. inspectors read the first bytes of connections.
+	refused, open *listenerv3.FilterChain
+	refuses       *fieldMatcher
+	passes        *resource
+	inspectors    []*listenerv3.ListenerFilter
 }
 
 // oddHeaders matches the header names by which a client claims another method, path or identity, with a separator that
@@ -57,5 +68,37 @@ var theUnvarying = sync.OnceValues(func() (*unvarying, error) {
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, out.setPassing()
 })
+
+// setPassing sets what all listeners for redirected connections share.
+func (u *unvarying) setPassing() (err error) {
+	refused := &chainRule{chain: refusedChain, prefixes: append(reach.NeverPassed(), hostnames.Ranges()...)}
+	u.refuses = refused.matcher()
+	if u.refused, err = bytesChain(refusedChain, lost); err != nil {
+		return err
+	}
+	if u.open, err = bytesChain(openChain, passCluster); err != nil {
+		return err
+	}
+	if u.passes, err = newPassCluster(); err != nil {
+		return err
+	}
+	// UseOriginalDst puts its filter last, which a connection that times out in the other filters never reaches.
+	for _, inspector := range []struct {
+		name   string
+		config message
+	}{
+		{"envoy.filters.listener.original_dst", &originaldstv3.OriginalDst{}},
+		{"envoy.filters.listener.tls_inspector", &inspectorv3.TlsInspector{}},
+		{"envoy.filters.listener.http_inspector", &httpinspectorv3.HttpInspector{}},
+	} {
+		packed, err := pack(inspector.config)
+		if err != nil {
+			return err
+		}
+		u.inspectors = append(u.inspectors, &listenerv3.ListenerFilter{Name: inspector.name,
+			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: packed}})
+	}
+	return nil
+}
