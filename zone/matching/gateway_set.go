@@ -3,7 +3,6 @@ package matching
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -46,10 +45,11 @@ func SelectorsOf(g *resources.Resource) iter.Seq[[]GatewayTag] {
 			return
 		}
 		for _, s := range spec.GetSelectors() {
-			var tags []GatewayTag
-			for _, key := range slices.Sorted(maps.Keys(s.GetMatch())) {
-				tags = append(tags, GatewayTag{key, s.GetMatch()[key]})
+			tags := make([]GatewayTag, 0, len(s.GetMatch()))
+			for key, value := range s.GetMatch() {
+				tags = append(tags, GatewayTag{key, value})
 			}
+			slices.SortFunc(tags, func(a, b GatewayTag) int { return cmp.Compare(a.key, b.key) })
 			if len(tags) > 0 && !yield(tags) {
 				return
 			}
@@ -66,10 +66,11 @@ type Gateways struct {
 	tags map[GatewayTag]int
 }
 
-// filedGateway is a MeshGateway, and the tags under which the set has it: the rarest of each selector at that time.
+// filedGateway is a MeshGateway, and the tags under which the set has it: the rarest of each of its selectors at that time.
 type filedGateway struct {
 	*resources.Resource
-	under map[GatewayTag]struct{}
+	selectors [][]GatewayTag
+	under     map[GatewayTag]struct{}
 }
 
 // NewGateways returns a set of these MeshGateways.
@@ -82,19 +83,29 @@ func NewGateways(all iter.Seq[*resources.Resource]) *Gateways {
 	return g
 }
 
-// Add adds a MeshGateway, replacing the one with the same key.
-func (g *Gateways) Add(r *resources.Resource) {
+// Add adds a MeshGateway, replacing the one with the same key. It reports whether the same proxies may serve both.
+func (g *Gateways) Add(r *resources.Resource) (same bool) {
+	selectors := slices.Collect(SelectorsOf(r))
+	before, known := g.byKey[r.Key]
+	if known && slices.EqualFunc(before.selectors, selectors, slices.Equal) {
+		for tag := range before.under {
+			g.byTag[tag][r.Key] = r
+		}
+		g.byKey[r.Key] = filedGateway{r, before.selectors, before.under}
+		return before.Zone() == r.Zone()
+	}
 	g.Remove(r.Key)
-	g.count(r, 1)
+	g.count(selectors, 1)
 	under := map[GatewayTag]struct{}{}
-	for tags := range SelectorsOf(r) {
+	for _, tags := range selectors {
 		rarest := slices.MinFunc(tags, func(a, b GatewayTag) int { return cmp.Compare(g.tags[a], g.tags[b]) })
 		if g.byTag[rarest] == nil {
 			g.byTag[rarest] = map[resources.Key]*resources.Resource{}
 		}
 		g.byTag[rarest][r.Key], under[rarest] = r, struct{}{}
 	}
-	g.byKey[r.Key] = filedGateway{r, under}
+	g.byKey[r.Key] = filedGateway{r, selectors, under}
+	return false
 }
 
 // Remove removes the MeshGateway of a key, if there is one.
@@ -104,7 +115,7 @@ func (g *Gateways) Remove(key resources.Key) {
 		return
 	}
 	delete(g.byKey, key)
-	g.count(filed.Resource, -1)
+	g.count(filed.selectors, -1)
 	for tag := range filed.under {
 		if delete(g.byTag[tag], key); len(g.byTag[tag]) == 0 {
 			delete(g.byTag, tag)
@@ -112,8 +123,8 @@ func (g *Gateways) Remove(key resources.Key) {
 	}
 }
 
-func (g *Gateways) count(r *resources.Resource, n int) {
-	for tags := range SelectorsOf(r) {
+func (g *Gateways) count(selectors [][]GatewayTag, n int) {
+	for _, tags := range selectors {
 		for _, tag := range tags {
 			if g.tags[tag] += n; g.tags[tag] == 0 {
 				delete(g.tags, tag)

@@ -24,6 +24,12 @@ func TestAProxyServesTheSameOfSomeGatewaysAndOfAll(t *testing.T) {
 			for _, g := range drawGateways(t, rt) {
 				set.Add(g)
 				kept[g.Key] = g
+				if again := g.Clone(); rapid.Bool().Draw(rt, "written again") {
+					if !set.Add(again) {
+						rt.Fatalf("others may serve %v when it is written again", g.Key)
+					}
+					kept[g.Key] = again
+				}
 			}
 			for _, key := range slices.SortedFunc(maps.Keys(kept), func(a, b resources.Key) int { return strings.Compare(a.String(), b.String()) }) {
 				if rapid.IntRange(0, 3).Draw(rt, "removed") == 0 {

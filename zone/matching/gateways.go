@@ -3,6 +3,7 @@ package matching
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/causeway-mesh/causeway/hashing"
@@ -33,12 +34,19 @@ func (p *Proxy) WithGateways(all []*resources.Resource, systemNamespace string) 
 		return p
 	}
 	out := *p
-	out.served, out.servedAs = best, nil
-	if best != nil {
+	out.served = best
+	switch {
+	case best == nil:
+		out.servedAs = nil
+	case p.served == nil || best.Key != p.served.Key || !maps.Equal(best.Labels, p.served.Labels):
 		out.servedAs = namesOf(best)
 	}
 	return &out
 }
+
+// MeetsAlike reports whether the proxy meets the same Conditions as another one of its Dataplane, which may serve another
+// MeshGateway.
+func (p *Proxy) MeetsAlike(o *Proxy) bool { return slices.Equal(p.servedAs, o.servedAs) }
 
 // MayServe reports whether the proxy may serve a gateway: another one may win. It serves none that is nil.
 func (p *Proxy) MayServe(g *resources.Resource, systemNamespace string) bool {

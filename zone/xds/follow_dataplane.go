@@ -115,11 +115,11 @@ func (x *Proxies) observeLocked(p *proxy, parts scope) {
 		return
 	}
 	next.send(out, old)
-	if parts&gatewayScope != 0 { // the conditions that it meets depend on it
+	if t.match.MeetsAlike(p.target.match) {
+		p.target = t
+	} else { // it serves another MeshGateway
 		p.mesh.removeProxy(p)
-	}
-	p.target = t
-	if parts&gatewayScope != 0 {
+		p.target = t
 		p.mesh.addProxy(p)
 	}
 	p.unbuilt.built(partAll)

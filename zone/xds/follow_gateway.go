@@ -22,11 +22,13 @@ func (x *Proxies) workInGatewayLocked(revision uint64, c *store.Change) {
 	if m == nil || m.since >= revision {
 		return
 	}
-	m.gateways.Remove(c.Key())
-	if c.New != nil {
-		m.gateways.Add(c.New)
+	may := []*resources.Resource{c.Old, c.New}
+	if c.New == nil {
+		m.gateways.Remove(c.Key())
+	} else if m.gateways.Add(c.New) {
+		may = may[1:]
 	}
-	for _, r := range []*resources.Resource{c.Old, c.New} {
+	for _, r := range may {
 		for p := range m.mayServe(r, x.cfg.Home.SystemNamespace) {
 			x.network.mark(p, gatewayScope)
 		}

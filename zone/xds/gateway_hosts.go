@@ -67,21 +67,24 @@ type gatewayHost struct {
 }
 
 // resolveGateway reads the routes for the gateway that the proxy serves, and finds the services that they send to.
-func (s *sender) resolveGateway(in matching.ToInput) {
+func (s *sender) resolveGateway(p *plan, in matching.ToInput) error {
 	g := s.target.gateway
 	if g == nil {
-		return
+		return nil
 	}
 	s.out.ofGateway = slices.Clone(g.problems)
 	if g.resource == nil {
-		return
+		return nil
 	}
 	defer s.keepOfGateway(len(s.out.problems))
 	s.gateway.to = map[matching.ResourceKey][]matching.ResourceKey{}
 	for t, into := range map[resources.Type]*[]*gatewayRoute{resources.TypeMeshHTTPRoute: &s.gateway.http,
 		resources.TypeMeshTCPRoute: &s.gateway.tcp} {
 		in.Type = t
-		*into = s.gatewayRules(matching.GatewayRoutes(in))
+		var err error
+		if *into, err = s.gatewayRules(p, in); err != nil {
+			return err
+		}
 		for _, r := range *into {
 			for _, w := range r.shares {
 				if w.backend != nil {
@@ -90,6 +93,7 @@ func (s *sender) resolveGateway(in matching.ToInput) {
 			}
 		}
 	}
+	return nil
 }
 
 // keepOfGateway moves the problems from the nth on to the gateway's problems.
@@ -98,29 +102,67 @@ func (s *sender) keepOfGateway(n int) {
 	s.out.problems = s.out.problems[:n]
 }
 
-func (s *sender) gatewayRules(rules []matching.RouteRule) (out []*gatewayRoute) {
-	size := 0
+// gatewayRule is a rule of a route for a gateway, without the services that it sends to. It is immutable.
+type gatewayRule struct {
+	httpRoute
+	hosts []string
+	// problem is why it has no effect; empty if it has.
+	problem string
+}
+
+// gatewayRules are rules in the order in which they are tried. Plans share them, so that a change of a MeshGateway reads no
+// routes.
+type gatewayRules struct{ all []gatewayRule }
+
+// gatewayRulesKey is everything that they depend on: the routes of a type that select the gateway's proxy.
+type gatewayRulesKey struct {
+	typ    resources.Type
+	routes string
+}
+
+func readGatewayRules(rules []matching.RouteRule) *gatewayRules {
+	out := &gatewayRules{all: make([]gatewayRule, len(rules))}
 	for i := range rules {
-		at := rules[i].Origin.KRI().String()
-		r := &gatewayRoute{hosts: []string{resources.AnyHost}}
-		var ok bool
-		r.rule = &rules[i]
+		r := &out.all[i]
+		r.httpRoute, r.problem = readRule(&rules[i])
+		r.hosts = []string{resources.AnyHost}
+		if rules[i].Hostnames == nil {
+			continue
+		}
+		if err := json.Unmarshal(rules[i].Hostnames, &r.hosts); err != nil {
+			r.problem = "malformed hostnames: " + err.Error()
+		}
+		r.hosts = slices.DeleteFunc(r.hosts, func(h string) bool { return !resources.IsHostPattern(h) })
+	}
+	return out
+}
+
+// gatewayRules returns the rules of a type for the gateway, with the services that they send to.
+func (s *sender) gatewayRules(p *plan, in matching.ToInput) (out []*gatewayRoute, err error) {
+	key := gatewayRulesKey{in.Type, matching.Selected(in.Proxy, in.Policies, in.Type)}
+	read, err := s.target.shared.gatewayRules.get(key, func() (*gatewayRules, error) {
+		return readGatewayRules(matching.GatewayRoutes(in)), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.gatewayRules = append(p.gatewayRules, read)
+	size := 0
+	for i := range read.all {
+		rule := &read.all[i]
+		at, r := rule.rule.Origin.KRI().String(), &gatewayRoute{httpRoute: rule.httpRoute, hosts: rule.hosts}
 		if size += r.size(); size > maxRouteBytes {
 			s.problem(at, fmt.Sprintf("the gateway's routes exceed %d bytes, with the whole rule for each match: this one and later ones are omitted", maxRouteBytes))
 			break
 		}
-		if rules[i].Hostnames != nil {
-			if err := json.Unmarshal(rules[i].Hostnames, &r.hosts); err != nil {
-				s.problem(at, "malformed hostnames: "+err.Error())
-				continue
-			}
-			r.hosts = slices.DeleteFunc(r.hosts, func(h string) bool { return !resources.IsHostPattern(h) })
+		if rule.problem != "" {
+			s.problem(at, rule.problem)
+			continue
 		}
-		if r.httpRoute, ok = s.httpRoute(&rules[i], &backend{}); ok {
-			out = append(out, r)
-		}
+		s.resolveRule(&r.httpRoute, &backend{})
+		out = append(out, r)
 	}
-	return out
+	return out, nil
 }
 
 // hostsOf returns the domains that some listeners of a port serve, most specific first: their own hostnames, and those

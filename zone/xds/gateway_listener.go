@@ -50,34 +50,77 @@ func (s *sender) makeGateway(p *plan) error {
 
 // gatewayPort builds Envoy's listener for a port; nil if no listener on it can be served.
 func (s *sender) gatewayPort(port *gatewayPort) (*gatewayPart, error) {
-	out := &listenerv3.Listener{
-		Name: port.name, StatPrefix: port.name, TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+	if first := port.listeners[0]; first.http() && !first.tls() {
+		return s.plainPort(port)
 	}
-	if port.listeners[0].tls() {
-		same, err := theUnvarying()
-		if err != nil {
-			return nil, err
-		}
-		out.ListenerFilters = []*listenerv3.ListenerFilter{{Name: "envoy.filters.listener.tls_inspector",
-			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: same.inspector}}}
-	}
-	listeners := port.listeners
-	if !port.listeners[0].tls() {
-		listeners = listeners[:1] // the hosts of the others are in the routes of the one filter chain
-	}
-	for _, l := range listeners {
+	var chains []*listenerv3.FilterChain
+	for _, l := range port.listeners {
 		chain, err := s.gatewayChain(port, l)
 		if err != nil {
 			return nil, err
 		}
 		if chain != nil {
-			out.FilterChains = append(out.FilterChains, chain)
+			chains = append(chains, chain)
 		}
 	}
-	if len(out.FilterChains) == 0 {
+	if len(chains) == 0 {
 		return nil, nil
 	}
-	packed, err := pack(out)
+	var filters []*listenerv3.ListenerFilter
+	if port.listeners[0].tls() {
+		same, err := theUnvarying()
+		if err != nil {
+			return nil, err
+		}
+		filters = []*listenerv3.ListenerFilter{{Name: "envoy.filters.listener.tls_inspector",
+			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: same.inspector}}}
+	}
+	return s.gatewayPart(port, chains, filters)
+}
+
+// gatewayPortKey is everything that the listener of a port depends on that serves HTTP without TLS and logs nothing: neither
+// hostnames nor routes.
+type gatewayPortKey struct {
+	name   string
+	port   uint32
+	limits managerLimits
+	by     *provider
+}
+
+// plainPort builds the listener of a port for HTTP without TLS. All hosts are in the routes of its one filter chain.
+func (s *sender) plainPort(port *gatewayPort) (*gatewayPart, error) {
+	if err := s.addTable(port.name, s.hostsOf(port, port.listeners)); err != nil {
+		return nil, err
+	}
+	limits, logs := s.managerLimits(), s.gatewayLogs(true, matching.MeshKey(s.target.match.Key.Mesh))
+	build := func() (*gatewayPart, error) {
+		manager, err := s.gatewayManager(port.name, limits, logs)
+		if err != nil {
+			return nil, err
+		}
+		filter, err := packedFilter(managerFilter, manager)
+		if err != nil {
+			return nil, err
+		}
+		return s.gatewayPart(port, []*listenerv3.FilterChain{{Name: port.name, Filters: []*listenerv3.Filter{filter}}}, nil)
+	}
+	if len(logs) > 0 {
+		return build()
+	}
+	return s.target.shared.gatewayPorts.get(gatewayPortKey{port.name, port.port, limits, s.target.spans()}, build)
+}
+
+func packedFilter(name string, config message) (*listenerv3.Filter, error) {
+	packed, err := pack(config)
+	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}, err
+}
+
+// gatewayPart returns the listener of a port with some filter chains.
+func (s *sender) gatewayPart(port *gatewayPort, chains []*listenerv3.FilterChain, filters []*listenerv3.ListenerFilter) (*gatewayPart, error) {
+	packed, err := pack(&listenerv3.Listener{
+		Name: port.name, StatPrefix: port.name, TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		ListenerFilters: filters, FilterChains: chains,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +150,8 @@ func (s *sender) gatewayChain(port *gatewayPort, l *gatewayListener) (*listenerv
 		s.out.certificates = s.out.certificates[:certificates] // no chain asks for them, and routes wait for all secrets
 		return nil, err
 	}
-	packed, err := pack(filter)
-	chain.Filters = []*listenerv3.Filter{{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}}
+	packed, err := packedFilter(name, filter)
+	chain.Filters = []*listenerv3.Filter{packed}
 	return chain, err
 }
 
@@ -121,34 +164,51 @@ func (s *sender) gatewayFilter(port *gatewayPort, l *gatewayListener) (filter me
 		s.problem(s.target.gateway.kri, l.field+": not served, because no MeshTCPRoute routes its connections")
 		return nil, "", nil
 	}
-	own := []*gatewayListener{l}
-	if !l.tls() {
-		own = port.listeners
-	}
-	table, err := s.gatewayTable(port.chain(l), s.hostsOf(port, own))
-	if err != nil {
+	if err := s.addTable(port.chain(l), s.hostsOf(port, []*gatewayListener{l})); err != nil {
 		return nil, "", err
 	}
-	s.out.sets[kindRoute] = append(s.out.sets[kindRoute], table)
-	manager, err := s.gatewayManager(port.chain(l))
+	manager, err := s.gatewayManager(port.chain(l), s.managerLimits(), s.gatewayLogs(true, matching.MeshKey(s.target.match.Key.Mesh)))
 	return manager, managerFilter, err
+}
+
+// addTable adds the routes of a listener.
+func (s *sender) addTable(name string, hosts []*gatewayHost) error {
+	table, err := s.gatewayTable(name, hosts)
+	if err == nil {
+		s.out.sets[kindRoute] = append(s.out.sets[kindRoute], table)
+	}
+	return err
+}
+
+// managerLimits are what MeshTimeouts say of a gateway's connection managers. A manager has no others.
+type managerLimits struct {
+	// headers limits the time to receive a request's headers.
+	headers time.Duration
+	// connection limits the time of a connection.
+	connection durationOrNone
+}
+
+func (s *sender) managerLimits() managerLimits {
+	limits := s.timeoutsOf(s.timeouts.For(matching.MeshKey(s.target.match.Key.Mesh)))
+	out := managerLimits{headers: gatewayHeadersTimeout}
+	if limits.requestHeaders != nil {
+		out.headers = *limits.requestHeaders
+	}
+	if limits.maxConnection != nil {
+		out.connection = durationOrNone{*limits.maxConnection, true}
+	}
+	return out
 }
 
 // gatewayManager reads the requests of clients outside the mesh. It normalises paths as inbounds do, ignores all
 // headers about the client's identity and address, and adds the client's own address.
-func (s *sender) gatewayManager(name string) (*hcmv3.HttpConnectionManager, error) {
+func (s *sender) gatewayManager(name string, limits managerLimits, logs []*accesslogv3.AccessLog) (*hcmv3.HttpConnectionManager, error) {
 	same, err := theUnvarying()
 	if err != nil {
 		return nil, err
 	}
-	rule := s.timeouts.For(matching.MeshKey(s.target.match.Key.Mesh))
-	limits := s.timeoutsOf(rule)
-	headers := gatewayHeadersTimeout
-	if limits.requestHeaders != nil {
-		headers = *limits.requestHeaders
-	}
 	out := &hcmv3.HttpConnectionManager{
-		AccessLog:                    s.gatewayLogs(true, matching.MeshKey(s.target.match.Key.Mesh)),
+		AccessLog:                    logs,
 		StatPrefix:                   name,
 		CodecType:                    hcmv3.HttpConnectionManager_AUTO,
 		NormalizePath:                wrapperspb.Bool(true),
@@ -160,9 +220,8 @@ func (s *sender) gatewayManager(name string) (*hcmv3.HttpConnectionManager, erro
 		ServerHeaderTransformation:   hcmv3.HttpConnectionManager_PASS_THROUGH,
 		StripTrailingHostDot:         true,
 		StreamIdleTimeout:            durationpb.New(gatewayStreamIdle),
-		RequestHeadersTimeout:        durationpb.New(headers),
-		CommonHttpProtocolOptions: &corev3.HttpProtocolOptions{IdleTimeout: durationpb.New(gatewayIdleTimeout),
-			MaxConnectionDuration: durationOf(limits.maxConnection)},
+		RequestHeadersTimeout:        durationpb.New(limits.headers),
+		CommonHttpProtocolOptions:    &corev3.HttpProtocolOptions{IdleTimeout: durationpb.New(gatewayIdleTimeout)},
 		Http2ProtocolOptions: &corev3.Http2ProtocolOptions{
 			MaxConcurrentStreams:        wrapperspb.UInt32(gatewayStreams),
 			InitialStreamWindowSize:     wrapperspb.UInt32(gatewayStreamWindow),
@@ -173,6 +232,9 @@ func (s *sender) gatewayManager(name string) (*hcmv3.HttpConnectionManager, erro
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: name}},
+	}
+	if limits.connection.is {
+		out.CommonHttpProtocolOptions.MaxConnectionDuration = durationpb.New(limits.connection.Duration)
 	}
 	out.EarlyHeaderMutationExtensions = []*corev3.TypedExtensionConfig{same.outsiders}
 	s.target.observed.trace.onManager(out)

@@ -212,29 +212,88 @@ func TestAChangeOfAGatewayKeepsTheRulesOfItsRoutes(t *testing.T) {
 	edge("a.example")()
 	x.catchUp()
 	for _, step := range []struct {
-		what   string
-		change func()
-		rules  int
+		what        string
+		change      func()
+		rules, read int
 	}{
-		{"another hostname", edge("b.example"), 0},
+		{"another hostname", edge("b.example"), 0, 0},
 		{"a timeout", func() {
 			putText(t, s, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "all"}, nil,
 				`{"to": [{"targetRef": {"kind": "Mesh"}, "default": {"connectionTimeout": "4s"}},
 				{"targetRef": {"kind": "MeshHTTPRoute", "name": "more"}, "default": {"http": {"requestTimeout": "7s"}}}]}`)
-		}, 1},
-		{"another hostname, with the timeout", edge("c.example"), 0},
-		{"one more route", more(80), 6},
-		{"the route sends to another port", more(81), 6},
+		}, 1, 0},
+		{"another hostname, with the timeout", edge("c.example"), 0, 0},
+		{"one more route", more(80), 6, 1},
+		{"the route sends to another port", more(81), 6, 1},
 	} {
 		of := func() []*matching.ToRules {
 			p := x.proxies[proxyID{Key: dataplaneKey("other")}].state.Load().sending.plan
 			return append(slices.Clone(p.rules), p.logs)
 		}
-		before := of()
+		routes := func() []*gatewayRules {
+			return x.proxies[proxyID{Key: dataplaneKey("other")}].state.Load().sending.plan.gatewayRules
+		}
+		before, readBefore := of(), routes()
 		step.change()
 		x.catchUp()
 		if n := newIn(before, of()); n != step.rules {
 			t.Errorf("%s: the rules of %d types were computed, want %d", step.what, n, step.rules)
+		}
+		if n := newIn(readBefore, routes()); n != step.read {
+			t.Errorf("%s: the routes of %d types were read, want %d", step.what, n, step.read)
+		}
+		sameAsAlone(t, x, s)
+	}
+}
+
+// TestTheListenerOfAGatewayIsKept: neither another hostname nor a change of a route builds the listener of a port for HTTP;
+// what it is made of does, and the listener is the one that a server builds that starts now.
+func TestTheListenerOfAGatewayIsKept(t *testing.T) {
+	t.Parallel()
+	s := replicas(t, "", "")
+	x := testProxies(s)
+	for _, name := range []string{"caller", "other"} {
+		defer connect(x, name).end()
+	}
+	edge := func(host string) func() {
+		return func() { putEdge(t, s, fmt.Sprintf(`{"port": 8080, "protocol": "HTTP", "hostname": %q}`, host)) }
+	}
+	policy := func(typ resources.Type, text string) func() {
+		return func() { putText(t, s, resources.Key{Type: typ, Mesh: "default", Name: "all"}, nil, text) }
+	}
+	timeout := func(conf string) func() {
+		return policy(resources.TypeMeshTimeout, `{"to": [{"targetRef": {"kind": "Mesh"}, "default": {"http": {`+conf+`}}}]}`)
+	}
+	edge("a.example")()
+	x.catchUp()
+	for _, step := range []struct {
+		what   string
+		change func()
+		parts  int
+	}{
+		{"another hostname", edge("b.example"), 0},
+		{"a timeout of requests", timeout(`"requestTimeout": "4s"`), 0},
+		{"a timeout of headers", timeout(`"requestHeadersTimeout": "4s"`), 1},
+		{"a limit of connections", timeout(`"requestHeadersTimeout": "4s", "maxConnectionDuration": "9s"`), 1},
+		{"another hostname, with limits", edge("c.example"), 0},
+		{"spans", policy(resources.TypeMeshTrace, `{"default": {"backends": [{"type": "OpenTelemetry", "openTelemetry": {"endpoint": "192.0.2.9:4317"}}]}}`), 1},
+		{"other tags of spans", policy(resources.TypeMeshTrace, `{"default": {"backends": [{"type": "OpenTelemetry",
+			"openTelemetry": {"endpoint": "192.0.2.9:4317"}}], "tags": [{"name": "a", "literal": "b"}]}}`), 0},
+		{"logs", policy(resources.TypeMeshAccessLog, `{"to": [{"targetRef": {"kind": "Mesh"}, "default": {"backends": [{"type": "File",
+			"file": {"path": "/dev/stdout"}}]}}]}`), 1},
+		{"another hostname, with logs", edge("d.example"), 0},
+		{"logs for one service only", policy(resources.TypeMeshAccessLog, `{"to": [{"targetRef": {"kind": "MeshService", "name": "backend"},
+			"default": {"backends": [{"type": "File", "file": {"path": "/dev/stdout"}}]}}]}`), 1},
+		{"another port", func() { putEdge(t, s, `{"port": 8081, "protocol": "HTTP", "hostname": "d.example"}`) }, 1},
+	} {
+		of := func() []*gatewayPart {
+			return x.proxies[proxyID{Key: dataplaneKey("other")}].state.Load().sending.plan.gateway
+		}
+		before := of()
+		step.change()
+		x.catchUp()
+		if now := of(); len(now) != 1 || newIn(before, now) != step.parts {
+			t.Errorf("%s: %d of %d listeners were built, want %d of 1", step.what, newIn(before, now), len(now), step.parts)
 		}
 		sameAsAlone(t, x, s)
 	}

@@ -29,8 +29,9 @@ type plan struct {
 	external []*externalCluster
 	// doors holds what the listeners of an egress lead to.
 	doors []door
-	// gateway holds the parts of a gateway's listeners.
-	gateway []*gatewayPart
+	// gateway holds the parts of a gateway's listeners, and gatewayRules the rules of its routes, which other plans share.
+	gateway      []*gatewayPart
+	gatewayRules []*gatewayRules
 	// needed holds the backends whose endpoints the proxy requests.
 	needed []*backend
 	// table holds the address of each name that the proxy answers for, and tableText is the same as text.
@@ -130,7 +131,9 @@ func (s *sender) makePlan() (*plan, error) {
 
 	p := &plan{found: append(s.resolve(), s.resolveNamed()...)}
 	p.doors = s.resolveEgress()
-	s.resolveGateway(input)
+	if err := s.resolveGateway(p, input); err != nil {
+		return nil, err
+	}
 	input.Gateway = s.gateway.to
 	input.Only = map[matching.ResourceKey]bool{}
 	for _, b := range s.backends {

@@ -51,21 +51,33 @@ func (s *sender) httpRoutes(b *backend) []httpRoute {
 
 // httpRoute decodes a rule for traffic to b, and resolves its backends; ok is false if it does not decode.
 func (s *sender) httpRoute(rule *matching.RouteRule, b *backend) (r httpRoute, ok bool) {
-	at := rule.Origin.KRI().String()
+	r, problem := readRule(rule)
+	if problem != "" {
+		s.problem(rule.Origin.KRI().String(), problem)
+		return r, false
+	}
+	s.resolveRule(&r, b)
+	return r, true
+}
+
+// readRule decodes a rule. problem is why it does not decode; empty if it does.
+func readRule(rule *matching.RouteRule) (r httpRoute, problem string) {
 	r.rule = rule
 	if rule.Match != nil {
 		if err := json.Unmarshal(rule.Match, &r.match); err != nil {
-			s.problem(at, "a match does not have the form of one: "+err.Error())
-			return r, false
+			return r, "a match does not have the form of one: " + err.Error()
 		}
 	}
 	if err := json.Unmarshal(rule.Conf, &r.conf); err != nil {
-		s.problem(at, "a rule does not have the form of one: "+err.Error())
-		return r, false
+		return r, "a rule does not have the form of one: " + err.Error()
 	}
-	r.shares = s.shares(rule, r.conf.BackendRefs, b)
-	s.mirrors(&r, b)
-	return r, true
+	return r, ""
+}
+
+// resolveRule resolves the backends of a rule for traffic to b.
+func (s *sender) resolveRule(r *httpRoute, b *backend) {
+	r.shares = s.shares(r.rule, r.conf.BackendRefs, b)
+	s.mirrors(r, b)
 }
 
 // tcpRoutes returns the shares of a service's connections; nil without a route.

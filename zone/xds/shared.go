@@ -23,8 +23,10 @@ type shared struct {
 	outboundLogs table[outboundLogsKey, outboundLogs]
 	// For egresses: egress_listener.go.
 	doors table[doorKey, chainParts]
-	// For gateways: gateway_shared.go.
+	// For gateways: gateway_shared.go, gateway_listener.go, gateway_hosts.go.
 	gatewayParts table[gatewayPartKey, gatewayPart]
+	gatewayPorts table[gatewayPortKey, gatewayPart]
+	gatewayRules table[gatewayRulesKey, gatewayRules]
 	// For MeshTraces: tracing.go, traced.go.
 	traces     table[string, traceConf]
 	traced     table[tracedKey, resource]
