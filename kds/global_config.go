@@ -37,7 +37,7 @@ type GlobalConfig struct {
 	// FullSyncLimit is the number of zones that get their full state at once, in order of arrival; DefaultFullSyncLimit
 	// by default.
 	FullSyncLimit int
-	// FullSyncs, if not nil, is called when the first full state begins and when the last one ends; it must return
+	// FullSyncs, if not nil, is called when the first large full state begins and when the last one ends; it must return
 	// quickly.
 	FullSyncs func(under bool)
 	// AnswerTimeout ends the session of a zone that does not answer a message while more waits for it; 2 min by

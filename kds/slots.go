@@ -12,9 +12,13 @@ type syncSlots struct {
 	limit   int
 	free    int             // guarded by mu
 	waiting []chan struct{} // guarded by mu; in order of arrival
-	// busy, if not nil, is called when the first stream takes a slot and when the last has left.
+	large   int             // guarded by mu: the slots in which a stream has sent much
+	// busy is called when the first stream sends much and when the slots of all that did are free.
 	busy func(bool)
 }
+
+// largeList is the size, in bytes, from which a message of a list is much. Zones that come back are sent what has changed.
+const largeList = 16 << 10
 
 func newSyncSlots(limit int, busy func(bool)) *syncSlots {
 	if limit <= 0 {
@@ -36,9 +40,6 @@ func (t *syncSlots) acquire() chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.free > 0 {
-		if t.free == t.limit {
-			t.busy(true)
-		}
 		t.free--
 		close(ready)
 	} else {
@@ -47,13 +48,30 @@ func (t *syncSlots) acquire() chan struct{} {
 	return ready
 }
 
-// release gives the slot to the next stream, or removes the caller from the queue.
-func (t *syncSlots) release(ready chan struct{}) {
+// sendsMuch notes that the stream with a slot sends much. The stream says so once, and when it releases the slot.
+func (t *syncSlots) sendsMuch() {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.large++; t.large == 1 {
+		t.busy(true)
+	}
+}
+
+// release gives the slot to the next stream, or removes the caller from the queue. much says whether it called sendsMuch.
+func (t *syncSlots) release(ready chan struct{}, much bool) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if much {
+		if t.large--; t.large == 0 {
+			t.busy(false)
+		}
+	}
 	for i, w := range t.waiting {
 		if w == ready {
 			t.waiting = append(t.waiting[:i], t.waiting[i+1:]...)
@@ -61,9 +79,7 @@ func (t *syncSlots) release(ready chan struct{}) {
 		}
 	}
 	if len(t.waiting) == 0 {
-		if t.free++; t.free == t.limit {
-			t.busy(false)
-		}
+		t.free++
 		return
 	}
 	close(t.waiting[0])
@@ -79,6 +95,7 @@ type syncSlot struct {
 
 	ready chan struct{} // nil while the stream needs no slot
 	got   bool
+	much  bool // sendsMuch was called
 	over  *time.Timer
 }
 
@@ -114,6 +131,14 @@ func (t *syncSlot) expired() <-chan time.Time {
 	return t.over.C
 }
 
+// sends notes the size of a message, in bytes, that is sent in the slot.
+func (t *syncSlot) sends(size int) {
+	if t.got && !t.much && size >= largeList {
+		t.much = true
+		t.slots.sendsMuch()
+	}
+}
+
 // release gives up the slot, or the wait for it.
 func (t *syncSlot) release() {
 	if t.ready == nil {
@@ -122,6 +147,6 @@ func (t *syncSlot) release() {
 	if t.got {
 		t.over.Stop()
 	}
-	t.slots.release(t.ready)
-	t.ready, t.got, t.over = nil, false, nil
+	t.slots.release(t.ready, t.much)
+	t.ready, t.got, t.much, t.over = nil, false, false, nil
 }

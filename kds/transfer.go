@@ -71,6 +71,7 @@ func (s *sender) next(sub *subscription) (*response, error) {
 	}
 	if t.list {
 		sub.full = false
+		s.slot.sends(chunk.size)
 	}
 	now := s.now()
 	steps := s.trace(sub, &chunk.cause)

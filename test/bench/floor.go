@@ -37,17 +37,23 @@ func (f *floorServer) service() *grpc.ServiceDesc {
 				ServerStreams: true, ClientStreams: true},
 			{StreamName: "Write", Handler: func(_ any, s grpc.ServerStream) error { return f.write(s) },
 				ServerStreams: true, ClientStreams: true},
+			{StreamName: "Meet", Handler: func(_ any, s grpc.ServerStream) error { return meet(s) },
+				ServerStreams: true, ClientStreams: true},
 		},
 	}
 }
 
-// serveFloor runs the child process. It prints its address, and ends when its standard input does.
-func serveFloor(ctx context.Context) error {
+// serveFloor runs the child process, by mutual TLS if there is a proof. It prints its address, and ends when its standard
+// input does.
+func serveFloor(ctx context.Context, by string) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	server := grpc.NewServer(grpc.ForceServerCodecV2(frames{}))
+	server, err := serverOf(by)
+	if err != nil {
+		return err
+	}
 	f := &floorServer{readers: map[chan []byte]bool{}}
 	server.RegisterService(f.service(), f)
 	served := make(chan error, 1)
@@ -97,8 +103,11 @@ func (f *floorServer) write(stream grpc.ServerStream) error {
 	}
 }
 
-// floorCost is the cost of one write to all streams on the floor.
-type floorCost struct{ wall, cpuBothEnds, cpuSender time.Duration }
+// floorCost is the average cost of one write to all streams on the floor. p99 is the slowest of a hundred, in milliseconds.
+type floorCost struct {
+	wall, cpuBothEnds, cpuSender time.Duration
+	p99                          float64
+}
 
 // floor is a bare sender and its readers, and their cost so far.
 type floor struct {
@@ -112,6 +121,7 @@ type floor struct {
 	readers sync.WaitGroup
 
 	writes            int
+	took              []time.Duration // each write
 	wall, own, sender time.Duration
 }
 
@@ -119,7 +129,7 @@ type floor struct {
 func startFloor(ctx context.Context, streams int) (*floor, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &floor{marks: newMarks(), streams: streams, cancel: cancel}
-	address, err := f.startChild(ctx)
+	address, err := f.startChild(ctx, "")
 	if err != nil {
 		f.close()
 		return nil, err
@@ -131,12 +141,13 @@ func startFloor(ctx context.Context, streams int) (*floor, error) {
 	return f, nil
 }
 
-func (f *floor) startChild(ctx context.Context) (address string, err error) {
+// startChild starts the sender, by mutual TLS if there is a proof.
+func (f *floor) startChild(ctx context.Context, by string) (address string, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	child := exec.CommandContext(ctx, self, "-floor")
+	child := exec.CommandContext(ctx, self, "-floor", "-floor-proof", by)
 	child.Stderr = os.Stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdin, err := child.StdinPipe()
@@ -184,6 +195,7 @@ func (f *floor) write(ctx context.Context, n, size int) error {
 	}
 	own, start := ownCPU(), time.Now()
 	for range n {
+		began := time.Now()
 		mark := f.marks.next(f.streams)
 		b := append(fmt.Appendf(nil, "%s%d\"", markPrefix, mark),
 			bytes.Repeat([]byte{' '}, size)...)[:max(size, len(markPrefix)+8)]
@@ -193,6 +205,7 @@ func (f *floor) write(ctx context.Context, n, size int) error {
 		if err := f.marks.wait(ctx, mark); err != nil {
 			return err
 		}
+		f.took = append(f.took, time.Since(began))
 	}
 	f.wall += time.Since(start)
 	if err := sleep(ctx, afterTurn); err != nil {
@@ -211,7 +224,7 @@ func (f *floor) write(ctx context.Context, n, size int) error {
 // cost returns the average cost of a write so far.
 func (f *floor) cost() floorCost {
 	n := time.Duration(max(f.writes, 1))
-	return floorCost{f.wall / n, (f.sender + f.own) / n, f.sender / n}
+	return floorCost{f.wall / n, (f.sender + f.own) / n, f.sender / n, percentile(f.took, 99)}
 }
 
 func (f *floor) close() {

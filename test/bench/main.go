@@ -28,6 +28,7 @@ type options struct {
 	quick, floor, packages, permissions bool
 	large                               bool
 	document, bin, only, strangers      string
+	floorProof                          string
 	policyType, steps                   string
 	idlers                              float64
 	zones                               int
@@ -52,6 +53,7 @@ func main() {
 	flag.StringVar(&o.strangers, "strangers", "", "be strangers to a `server` (bench starts them itself)")
 	flag.Float64Var(&o.idlers, "idlers", 0, "take so many `processors` for nothing (bench starts it itself)")
 	flag.BoolVar(&o.floor, "floor", false, "be the bare sender (bench starts it itself)")
+	flag.StringVar(&o.floorProof, "floor-proof", "", "with -floor, what it proves itself by")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
@@ -81,7 +83,7 @@ func (b *bench) failed(part string, err error) {
 
 func run(ctx context.Context, o options) error {
 	if o.floor {
-		return serveFloor(ctx)
+		return serveFloor(ctx, o.floorProof)
 	}
 	if o.strangers != "" {
 		return beStrangers(ctx, o.strangers)

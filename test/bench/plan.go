@@ -232,6 +232,7 @@ func (b *bench) measureStorm(ctx context.Context, zones int) (*table, error) {
 	t.add(fmt.Sprintf("global CPU per write and zone, as a multiple of that at %d zones", usualZones), "times", 1.2,
 		ratio(perZone, perFew))
 	t.add("the floor: one write to as many bare gRPC streams", "ms", 0, milliseconds(bare.wall))
+	t.add("the floor, p99", "ms", 0, bare.p99)
 	t.add("engine's CPU per write as a multiple of the floor's, both ends", "times", mostOfStorm,
 		ratio(r.bothEndsPerWrite, bare.cpuBothEnds))
 	return t, nil

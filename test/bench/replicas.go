@@ -92,6 +92,11 @@ func (b *bench) moveBetween(ctx context.Context, t *table, load replicasLoad) er
 	if err := z.propagation(t, globals, load.writes); err != nil {
 		return err
 	}
+	if load.joined {
+		if err := addFloorOfComing(ctx, t, load.zones, int(z.said.Load())); err != nil {
+			return err
+		}
+	}
 	for i := range load.kills {
 		b.say("killing %d of %d", i+1, len(globals))
 		if err := z.failover(t, globals, i, load); err != nil {
@@ -100,6 +105,21 @@ func (b *bench) moveBetween(ctx context.Context, t *table, load replicasLoad) er
 	}
 	return nil
 }
+
+// addFloorOfComing measures how long zones take that all come at once to a server that does nothing. Up to all of them move.
+func addFloorOfComing(ctx context.Context, t *table, zones, said int) error {
+	for range comings {
+		took, err := floorOfComing(ctx, zones, said)
+		if err != nil {
+			return err
+		}
+		t.add(fmt.Sprintf("the floor: %d bare gRPC streams by mutual TLS, that say as much as a zone", zones), "s", 0, took.Seconds())
+	}
+	return nil
+}
+
+// comings is how often the floor is measured.
+const comings = 3
 
 func startReplicas(ctx context.Context, c *cluster.Cluster, endpoint string, load replicasLoad) ([]*cluster.Server, error) {
 	var globals []*cluster.Server

@@ -222,7 +222,11 @@ func sendRequest(stream grpc.ClientStream, r *discovery.DeltaDiscoveryRequest) e
 	if err != nil {
 		return err
 	}
-	err = stream.SendMsg(&raw)
+	return sendMessage(stream, raw)
+}
+
+func sendMessage(stream grpc.ClientStream, raw []byte) error {
+	err := stream.SendMsg(&raw)
 	for errors.Is(err, io.EOF) { // the stream is over; the receiver gets the reason after the unread messages
 		var frame []byte
 		if ended := stream.RecvMsg(&frame); ended != nil {
