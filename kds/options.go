@@ -20,9 +20,9 @@ const (
 	// DefaultMaxMessageSize is the size at which messages are split, in bytes.
 	DefaultMaxMessageSize = 1 << 20
 
-	// pingInterval is the interval of a zone's pings. The global waits a little longer before it pings a silent zone itself, so
-	// that it never does while the zone's pings arrive.
-	pingInterval, globalPingInterval = 15 * time.Second, 20 * time.Second
+	// pingInterval is the interval of a zone's pings. The global pings silent zones a little sooner, and all of them together
+	// (see pingBeat), so that a zone does not while the global's pings arrive: each would wake the global for itself.
+	pingInterval, globalPingInterval = 15 * time.Second, 12 * time.Second
 	// shortestPings allows for a peer's clock: one that pings every 15 s must never be disconnected.
 	shortestPings = 10 * time.Second
 	// maxStreams bounds the concurrent calls of a connection: a zone needs a handful.

@@ -3,13 +3,17 @@ package kds
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
@@ -18,7 +22,7 @@ func TestPings(t *testing.T) {
 	t.Parallel()
 	const later = "later"
 	flow := string(make([]byte, pingFlow))
-	keepalive := string([]byte{0, 0, 8, 6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	alive := string([]byte{0, 0, 8, 6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 	for name, c := range map[string]struct{ write, want []string }{
 		"goes with a large one":  {[]string{estimate, flow, "one"}, []string{estimate + flow, "one"}},
 		"not with small ones":    {[]string{estimate, "one", "two", flow}, []string{"one", "two", estimate + flow}},
@@ -27,7 +31,7 @@ func TestPings(t *testing.T) {
 		"does not wait for ever": {[]string{estimate}, []string{estimate}},
 		"again": {[]string{estimate, flow, estimate, "two", flow},
 			[]string{estimate + flow, "two", estimate + flow}},
-		"those that keep alive": {[]string{keepalive, "one"}, []string{keepalive, "one"}},
+		"those that keep alive": {[]string{alive, "one"}, []string{alive, "one"}},
 		"in company already":    {[]string{estimate + "one", "two"}, []string{estimate + "one", "two"}},
 		"what is longer than usual": {[]string{estimate, string(make([]byte, 3*writeBuffer))},
 			[]string{estimate + string(make([]byte, 3*writeBuffer))}},
@@ -65,6 +69,87 @@ func TestPings(t *testing.T) {
 	}
 	if n, err := conn.Write([]byte("one")); n != 0 || err == nil {
 		t.Errorf("wrote %d to a connection that is closed", n)
+	}
+}
+
+// TestQuestionsLeaveTogether: the pings by which a server looks after its connections leave at whole seconds, whenever they
+// were due, or with a write before that, and none is lost or sent twice.
+func TestQuestionsLeaveTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now() // a whole second
+		var all []*timedConn
+		write := func(conn net.Conn, b string) {
+			if n, err := conn.Write([]byte(b)); n != len(b) || err != nil {
+				t.Errorf("wrote %d of %d: %v", n, len(b), err)
+			}
+		}
+		for i := range 10 {
+			time.Sleep(90 * time.Millisecond)
+			to := &timedConn{began: began}
+			all = append(all, to)
+			conn := JoinPings(to)
+			write(conn, question)
+			if i == 9 {
+				write(conn, "one")
+				write(conn, "two")
+			}
+		}
+		time.Sleep(3 * pingBeat)
+		synctest.Wait()
+		for i, to := range all {
+			want := []string{"1s " + question}
+			if i == 9 {
+				want = []string{"900ms " + question + "one", "900ms two"}
+			}
+			if !slices.Equal(to.wrote, want) {
+				t.Errorf("connection %d wrote %q, want %q", i, to.wrote, want)
+			}
+		}
+	})
+}
+
+// timedConn notes what is written, and when.
+type timedConn struct {
+	net.Conn
+	began time.Time
+	wrote []string
+}
+
+func (c *timedConn) Write(b []byte) (int, error) {
+	c.wrote = append(c.wrote, time.Since(c.began).String()+" "+string(b))
+	return len(b), nil
+}
+
+// TestQuestionIsThatOfGRPC shows that the frame is the one by which gRPC asks today.
+func TestQuestionIsThatOfGRPC(t *testing.T) {
+	t.Parallel()
+	server := grpc.NewServer(grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Second, Timeout: time.Minute}))
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(tcp) }()
+	conn, err := net.Dial("tcp", tcp.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte(http2.ClientPreface + string([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}))); err != nil { // and settings
+		t.Fatal(err)
+	}
+	var came []byte
+	eventually(t, "a keepalive ping", func() bool {
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		buffer := make([]byte, 1024)
+		n, _ := conn.Read(buffer) // also nothing within the deadline
+		came = append(came, buffer[:n]...)
+		return strings.Contains(string(came), question)
+	})
+	conn.Close()
+	server.Stop()
+	if err := <-served; err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 const (
 	// lookInterval is the interval between two looks at a connection. After silentLooks looks without a sign of life
-	// the connection is closed: a zone's ping is due twice in that time, and the answer to the global's once.
+	// the connection is closed: the global's ping is due twice in that time, and that of a zone too.
 	lookInterval = 10 * time.Second
 	silentLooks  = 3
 	// slowest is the rate, in bytes a second, at which a peer must accept waiting data to count as slow rather than
