@@ -138,31 +138,43 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		all, sections["types"] = append(all, types), types.String()
 	}
 	for _, part := range []struct {
-		wanted     bool
-		name, what string
-		measure    func() (*table, error)
+		wanted, paced bool
+		name, what    string
+		measure       func() (*table, error)
 	}{
-		{p.large, "large", "large global", func() (*table, error) { return b.measureLarge(ctx) }},
-		{p.replicas, "replicas", "replicas", func() (*table, error) { return b.measureReplicas(ctx) }},
-		{p.thin, "thin", "thin links", func() (*table, error) { return b.measureThin(ctx, p) }},
-		{p.enforced, "enforced", "enforced by an Envoy", func() (*table, error) { return b.measureEnforced(ctx) }},
-		{p.many, "many", "many policies", func() (*table, error) { return b.measureMany(ctx, p) }},
-		{p.crowded, "crowded", "a large zone", func() (*table, error) { return b.measureCrowded(ctx, p) }},
-		{p.failover, "failover", "many zones lose their global", func() (*table, error) { return b.measureFailover(ctx, cmp.Or(o.zones, failoverZones)) }},
-		{p.storm, "storm", "a storm of zones", func() (*table, error) { return b.measureStorm(ctx, cmp.Or(o.zones, stormZones)) }},
-		{p.page && o.open == 0, "page", "the page", func() (*table, error) { return b.measurePage(ctx, pageOf(o)) }},
-		{p.page && o.open > 0, "open", "open pages", func() (*table, error) { return b.measurePage(ctx, pageOf(o)) }},
-		{p.strangers > 0, "strangers", "strangers", func() (*table, error) { return b.measureStrangers(ctx, p) }},
+		{p.large, false, "large", "large global", func() (*table, error) { return b.measureLarge(ctx) }},
+		{p.replicas, false, "replicas", "replicas", func() (*table, error) { return b.measureReplicas(ctx) }},
+		{p.thin, false, "thin", "thin links", func() (*table, error) { return b.measureThin(ctx, p) }},
+		{p.enforced, true, "enforced", "enforced by an Envoy", func() (*table, error) { return b.measureEnforced(ctx) }},
+		{p.many, true, "many", "many policies", func() (*table, error) { return b.measureMany(ctx, p) }},
+		{p.crowded, true, "crowded", "a large zone", func() (*table, error) { return b.measureCrowded(ctx, p) }},
+		{p.failover, true, "failover", "many zones lose their global", func() (*table, error) { return b.measureFailover(ctx, cmp.Or(o.zones, failoverZones)) }},
+		{p.storm, true, "storm", "a storm of zones", func() (*table, error) { return b.measureStorm(ctx, cmp.Or(o.zones, stormZones)) }},
+		{p.page && o.open == 0, false, "page", "the page", func() (*table, error) { return b.measurePage(ctx, pageOf(o)) }},
+		{p.page && o.open > 0, false, "open", "open pages", func() (*table, error) { return b.measurePage(ctx, pageOf(o)) }},
+		{p.strangers > 0, false, "strangers", "strangers", func() (*table, error) { return b.measureStrangers(ctx, p) }},
 	} {
 		if !part.wanted {
 			continue
 		}
 		b.say("%s", part.what)
-		if t, err := part.measure(); err != nil {
-			b.failed(part.what, err)
+		var t *table
+		var err error
+		if part.paced {
+			var pace float64
+			pace, err = b.paced(ctx, func() (err error) { t, err = part.measure(); return err })
+			if err == nil {
+				t.pace(pace)
+				t.add("the floor of the goals: a write to 100 bare streams, as a multiple of its cost there", "times", 0, pace)
+			}
 		} else {
-			all, sections[part.name] = append(all, t), t.String()
+			t, err = part.measure()
 		}
+		if err != nil {
+			b.failed(part.what, err)
+			continue
+		}
+		all, sections[part.name] = append(all, t), t.String()
 	}
 	if p.growth {
 		name := "growth"

@@ -77,28 +77,29 @@ func (b *bench) types(ctx context.Context, p plan) *table {
 		if len(one.types) == 0 {
 			continue
 		}
-		if err := b.paced(ctx, t, func() error { return b.measureTypes(ctx, t, p, &one) }); err != nil {
+		pace, err := b.paced(ctx, func() error { return b.measureTypes(ctx, t, p, &one) })
+		if err != nil {
 			b.failed("types of policies", err)
 		}
+		t.pace(pace)
 	}
 	return t
 }
 
-// paced measures something, and the floor before and after it, which says the machine's pace.
-func (b *bench) paced(ctx context.Context, t *table, measure func() error) error {
+// paced measures something, and the floor before and after it, of which it returns the mean: the machine's pace. It is 1 if
+// the floor cannot be measured.
+func (b *bench) paced(ctx context.Context, measure func() error) (pace float64, err error) {
 	before, err := paceOfMachine(ctx)
 	if err != nil {
-		return fmt.Errorf("floor: %w", err)
+		return 1, fmt.Errorf("floor: %w", err)
 	}
 	measured := measure()
 	after, err := paceOfMachine(ctx)
 	if err != nil {
-		return errors.Join(measured, fmt.Errorf("floor: %w", err))
+		return 1, errors.Join(measured, fmt.Errorf("floor: %w", err))
 	}
-	pace := (before + after) / 2
 	b.say("the floor costs %s and %s times what it did where the goals were set", number(before), number(after))
-	t.pace(pace)
-	return measured
+	return (before + after) / 2, measured
 }
 
 // measureTypes measures changes of each type of a stage, for one proxy and for all.
