@@ -43,8 +43,9 @@ func checked[M proto.Message](receive func() (M, error), check func(M) error) fu
 	}
 }
 
-// checkRequest checks the form of a request; handle judges what it means.
-func checkRequest(r *discovery.DeltaDiscoveryRequest) error {
+// checkRequest checks the form of a request; handle judges what it means. What an inventory has was checked when it was
+// made.
+func checkRequest(r *discovery.DeltaDiscoveryRequest, known *inventories) error {
 	if err := checkWords(r.GetTypeUrl(), r.GetResponseNonce(), r.GetNode().GetId()); err != nil {
 		return err
 	}
@@ -53,6 +54,9 @@ func checkRequest(r *discovery.DeltaDiscoveryRequest) error {
 	}
 	if n := len(r.GetInitialResourceVersions()); n > maxNames {
 		return fmt.Errorf("%w: initial_resource_versions has %d names, want at most %d", ErrRequest, n, maxNames)
+	}
+	if len(r.GetInitialResourceVersions()) == 0 || known.of(r.GetInitialResourceVersions()) != nil {
+		return nil
 	}
 	for name, version := range r.GetInitialResourceVersions() {
 		if err := checkFullName(name); err != nil {

@@ -24,7 +24,7 @@ func TestWhatArrives(t *testing.T) {
 		"a long version":     {InitialResourceVersions: map[string]string{"a.b": strings.Repeat("1", maxWord+1)}},
 		"many subscriptions": {ResourceNamesSubscribe: make([]string, maxSubscribed+1)},
 	} {
-		if err := checkRequest(m); !errors.Is(err, ErrRequest) {
+		if err := checkRequest(m, newInventories()); !errors.Is(err, ErrRequest) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -46,12 +46,12 @@ func TestWhatArrives(t *testing.T) {
 		{}, {TypeUrl: "Mesh", ResponseNonce: "a b", InitialResourceVersions: map[string]string{"default.": "",
 			"a.b.c": "1"}, ErrorDetail: &status.Status{}},
 	} {
-		if err := checkRequest(m); err != nil {
+		if err := checkRequest(m, newInventories()); err != nil {
 			t.Error(err)
 		}
 	}
 	if _, err := checked(func() (*discovery.DeltaDiscoveryRequest, error) { return nil, io.EOF },
-		checkRequest)(); !errors.Is(err, io.EOF) {
+		func(*discovery.DeltaDiscoveryRequest) error { return nil })(); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
 }

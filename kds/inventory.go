@@ -3,6 +3,7 @@ package kds
 import (
 	"hash/maphash"
 	"maps"
+	"reflect"
 	"runtime"
 	"sync"
 	"weak"
@@ -32,14 +33,27 @@ type inventories struct {
 	seed  maphash.Seed
 	mu    sync.Mutex
 	known map[uint64]weak.Pointer[inventory] // guarded by mu, by digest
+	// byMap finds an inventory by its own map, in place of a digest; guarded by mu.
+	byMap map[uintptr]weak.Pointer[inventory]
 }
 
 func newInventories() *inventories {
-	return &inventories{seed: maphash.MakeSeed(), known: map[uint64]weak.Pointer[inventory]{}}
+	return &inventories{seed: maphash.MakeSeed(), known: map[uint64]weak.Pointer[inventory]{}, byMap: map[uintptr]weak.Pointer[inventory]{}}
+}
+
+// of returns the inventory whose map this is, as decodeResume puts it into a request; nil if it is another map. While the
+// inventory is there, so is its map, and no other is in its place.
+func (is *inventories) of(versions map[string]string) *inventory {
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	return is.byMap[reflect.ValueOf(versions).Pointer()].Value()
 }
 
 // share returns the inventory of these versions, which another peer may have, too.
 func (is *inventories) share(versions map[string]string) *inventory {
+	if known := is.of(versions); known != nil {
+		return known
+	}
 	var digest uint64
 	for name, version := range versions {
 		digest += maphash.String(is.seed, name) * (maphash.String(is.seed, version) | 1) // as digestOf
@@ -50,8 +64,9 @@ func (is *inventories) share(versions map[string]string) *inventory {
 	one := newInventory(versions)
 	is.mu.Lock()
 	defer is.mu.Unlock()
-	is.known[digest] = weak.Make(one)
-	runtime.AddCleanup(one, is.forget, digest)
+	place := reflect.ValueOf(versions).Pointer()
+	is.known[digest], is.byMap[place] = weak.Make(one), weak.Make(one)
+	runtime.AddCleanup(one, is.forget, forgotten{digest, place})
 	return one
 }
 
@@ -61,11 +76,20 @@ func (is *inventories) find(digest uint64) *inventory {
 	return is.known[digest].Value()
 }
 
-func (is *inventories) forget(digest uint64) {
+// forgotten are the keys of an inventory that is gone. Another one may have them since.
+type forgotten struct {
+	digest uint64
+	place  uintptr
+}
+
+func (is *inventories) forget(f forgotten) {
 	is.mu.Lock()
 	defer is.mu.Unlock()
-	if is.known[digest].Value() == nil {
-		delete(is.known, digest)
+	if is.known[f.digest].Value() == nil {
+		delete(is.known, f.digest)
+	}
+	if is.byMap[f.place].Value() == nil {
+		delete(is.byMap, f.place)
 	}
 }
 

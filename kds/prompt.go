@@ -23,7 +23,7 @@ func (s *sender) forRun(receive func(any) error) func() (*discovery.DeltaDiscove
 			if err := receive(into); err != nil {
 				return nil, err
 			}
-			if err := checkRequest(request); err != nil {
+			if err := checkRequest(request, s.encoder.inventories); err != nil {
 				return nil, err
 			}
 			if !s.tryAnswer(request) {

@@ -105,6 +105,16 @@ func TestResumesShare(t *testing.T) {
 	}); got > 20 {
 		t.Errorf("what another peer has, too, is decoded with %v allocations", got)
 	}
+	into := &arrival{inventories: all}
+	if !decodeResume(raw, into) {
+		t.Fatal("it is not decoded by hand")
+	}
+	if all.of(into.request.InitialResourceVersions) != first {
+		t.Error("what another peer has, too, has to be looked for again")
+	}
+	if all.of(maps.Clone(first.versions)) != nil {
+		t.Error("another map is taken for what was checked")
+	}
 	if first.size == 0 { // it is alive until here
 		t.Error("an inventory has no size")
 	}
