@@ -69,6 +69,40 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestSymbolicLinks checks that every symbolic link in the repository leads to something in it, wherever that is.
+func TestSymbolicLinks(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "--stage", "-z")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for file := range strings.SplitSeq(string(out), "\x00") {
+		about, name, _ := strings.Cut(file, "\t")
+		if !strings.HasPrefix(about, "120000 ") {
+			continue
+		}
+		checked++
+		to, err := os.Readlink(filepath.Join(root, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		target := filepath.Join(filepath.Dir(name), to)
+		if _, err := os.Stat(filepath.Join(root, target)); filepath.IsAbs(to) || !filepath.IsLocal(target) || err != nil {
+			t.Errorf("%s leads to %s, which the repository does not have", name, to)
+		}
+	}
+	if checked == 0 {
+		t.Error("no symbolic link was found: does this test still read them rightly?")
+	}
+}
+
 func brokenLinks(root, name, page string, checked *int) (problems []string) {
 	text := codeSpans.ReplaceAllString(fences.ReplaceAllString(page, ""), "`")
 	for _, m := range links.FindAllStringSubmatch(text, -1) {
