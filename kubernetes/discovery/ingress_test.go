@@ -266,6 +266,13 @@ func TestIngressHandsOver(t *testing.T) {
 
 		there(30, 40)
 		g.of("pods").Changed(leaves("Running", 30, 40))
+		expect("being deleted, with time", time.Second, "in-1 192.0.2.1")
+		g.of("pods").Changed(leaves("Running", 30, 4))
+		expect("being deleted once more, in a hurry", 2*time.Second-1, "in-1 192.0.2.1")
+		expect("half of the time that is left later", 1, "")
+
+		there(30, 40)
+		g.of("pods").Changed(leaves("Running", 30, 40))
 		expect("being deleted again", 0, "in-1 192.0.2.1")
 		g.of("pods").Changed(leaves("Failed", 30, 40))
 		expect("its proxy has ended", 0, "")

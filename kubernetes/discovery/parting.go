@@ -7,12 +7,14 @@ import (
 )
 
 // partLocked keeps the ZoneIngress of a pod that begins to be deleted, until load balancers send it no new connection. Then
-// it goes, and other zones leave the connections that they have. p is nil for a pod that is gone.
+// it goes, and other zones leave the connections that they have. A pod that is deleted again, to be gone sooner, has less
+// time. p is nil for a pod that is gone.
 func (d *Controller) partLocked(s *space, name string, old, p *Pod) {
 	switch {
-	case p == nil || p.over():
+	case p == nil || p.over() || !p.leaving():
 		delete(s.parting, name)
-	case p.isIngress() && p.leaving() && (old == nil || !old.leaving()):
+	case p.isIngress() && (old == nil || old.Metadata.DeletionTimestamp != p.Metadata.DeletionTimestamp):
+		delete(s.parting, name)
 		now := d.Now()
 		if wait := p.handsOver(now); wait > 0 {
 			s.parting[name] = now.Add(wait)
