@@ -51,10 +51,8 @@ func (i *Injection) validate(connected bool) error {
 	if err != nil {
 		return fmt.Errorf("--injection-xds-address %q: %w", i.XDSAddress, err)
 	}
-	for flag, of := range map[string]map[string]string{"--injection-requests": i.Requests, "--injection-limits": i.Limits} {
-		if err := injection.CheckResources(of); err != nil {
-			return fmt.Errorf("%s: %w", flag, err)
-		}
+	if err := injection.CheckResources(i.Requests, i.Limits); err != nil {
+		return fmt.Errorf("--injection-%w", err)
 	}
 	return nil
 }

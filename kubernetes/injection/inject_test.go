@@ -97,7 +97,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestCheckResources: amounts that a pod could not have are refused.
+// TestCheckResources: amounts that a pod could not have are refused, and so are requests above the limits.
 func TestCheckResources(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -106,10 +106,31 @@ func TestCheckResources(t *testing.T) {
 	}{
 		{"cpu", "50m", true}, {"cpu", "0.5", true}, {"cpu", "2", true}, {"memory", "64Mi", true}, {"memory", "1e+08", true},
 		{"ephemeral-storage", "1G", true}, {"cpu", "", false}, {"cpu", "50 m", false}, {"cpu", "-1", false}, {"memory", "64MB", false},
-		{"memory", "1mi", false}, {"gpu", "1", false},
+		{"memory", "1mi", false}, {"memory", "1e1000000000", false}, {"memory", strings.Repeat("1", 100), false}, {"gpu", "1", false},
 	} {
-		if err := injection.CheckResources(map[string]string{c.name: c.amount}); (err == nil) != c.valid {
-			t.Errorf("%s=%s: %v", c.name, c.amount, err)
+		of := map[string]string{c.name: c.amount}
+		for what, err := range map[string]error{"requests": injection.CheckResources(of, map[string]string{}),
+			"limits": injection.CheckResources(map[string]string{}, of)} {
+			if (err == nil) != c.valid {
+				t.Errorf("%s: %s=%s: %v", what, c.name, c.amount, err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		requests, limits map[string]string
+		valid            bool
+	}{
+		{nil, nil, true},
+		{map[string]string{"cpu": "2"}, map[string]string{"memory": "1"}, true},
+		{map[string]string{"cpu": "500m"}, map[string]string{"cpu": "0.5"}, true},
+		{map[string]string{"cpu": "501m"}, map[string]string{"cpu": "0.5"}, false},
+		{map[string]string{"memory": "1Gi"}, map[string]string{"memory": "1G"}, false},
+		{map[string]string{"memory": "1e+09"}, map[string]string{"memory": "1Gi"}, true},
+		{nil, map[string]string{"memory": "32Mi"}, false},
+		{map[string]string{"memory": "1Gi"}, nil, false},
+	} {
+		if err := injection.CheckResources(c.requests, c.limits); (err == nil) != c.valid {
+			t.Errorf("requests %v and limits %v: %v", c.requests, c.limits, err)
 		}
 	}
 }
