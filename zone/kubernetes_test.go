@@ -2,6 +2,7 @@ package zone
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -31,5 +32,22 @@ func TestIdentitiesOfPodsToCome(t *testing.T) {
 	want := []string{"spiffe://default.zone-1.mesh.local/ns/shop/sa/web", "spiffe://pay.zone-1.mesh.local/ns/shop/sa/web"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestInjectionIsChecked: a zone does not start with resources of proxies with which Kubernetes would refuse each new pod.
+func TestInjectionIsChecked(t *testing.T) {
+	t.Parallel()
+	for amount, valid := range map[string]bool{"10m": true, "10 m": false} {
+		for what, i := range map[string]Injection{"--injection-requests": {Requests: map[string]string{"cpu": amount}},
+			"--injection-limits": {Limits: map[string]string{"cpu": amount}}} {
+			i.Image, i.EnvoyImage, i.XDSAddress = "causeway-zone:1", "envoy:1", "zone.mesh.svc:5678"
+			if err := i.validate(true); (err == nil) != valid || err != nil && !strings.Contains(err.Error(), what) {
+				t.Errorf("%s cpu=%s: %v", what, amount, err)
+			}
+		}
+	}
+	if err := (&Injection{Requests: map[string]string{"cpu": "10 m"}}).validate(false); err != nil {
+		t.Errorf("a zone that injects nothing: %v", err)
 	}
 }
