@@ -19,6 +19,7 @@ type envoy struct {
 	t     *testing.T
 	admin string
 	log   string // the file of its output
+	pid   int
 	// kill ends it at once, and waits until its ports are free.
 	kill func()
 }
@@ -72,7 +73,7 @@ func (w *world) runEnvoy(file string) *envoy {
 			w.t.Logf("envoy's log:\n%s", text)
 		}
 	})
-	e := &envoy{t: w.t, log: log.Name(), kill: func() { must(w.t, cmd.Process.Kill()); _ = cmd.Wait() }}
+	e := &envoy{t: w.t, log: log.Name(), pid: cmd.Process.Pid, kill: func() { must(w.t, cmd.Process.Kill()); _ = cmd.Wait() }}
 	eventually(w.t, "envoy's admin address", func() bool {
 		b, err := os.ReadFile(addressFile)
 		e.admin = strings.TrimSpace(string(b))
