@@ -299,7 +299,7 @@ bench-kubernetes: tools-kubernetes $(envoy_ready) ## from a write in the API ser
 
 # As root. BENCH=quick: one round, and docs/performance.md stays as it is.
 .PHONY: bench-pods
-bench-pods: tools-kubernetes $(envoy_ready) $(helm_ready) ## what proxies cost pods in a real cluster: their start in both forms, rolling updates under load, latency; writes docs/performance.md (as root; 35 minutes)
+bench-pods: tools-kubernetes $(envoy_ready) $(helm_ready) ## what proxies cost pods in a real cluster: their start in both forms, rolling updates under load, latency; writes docs/performance.md (as root; 50 minutes)
 	$(GO) test ./test/kubernetes -count=1 -timeout 90m -v -run NONE -bench '^BenchmarkPods$$' -benchtime 1x $(if $(filter quick,$(BENCH)),-rounds 1,-write docs/performance.md) $(ARGS)
 
 # Without SPIRE, make test passes this test over, with a word.

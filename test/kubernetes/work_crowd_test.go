@@ -10,8 +10,8 @@ import (
 const (
 	// crowd is how many pods start at once, if the node has room for the requests of their proxies.
 	crowd = 100
-	// proxyCPU is what a proxy requests, in thousandths of a processor.
-	proxyCPU = 50
+	// proxyCPU is what a proxy requests, in thousandths of a processor: so little that a node with two of them has room for all.
+	proxyCPU = 10
 )
 
 // room returns for how many more pods with a proxy the node has processors.

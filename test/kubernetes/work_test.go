@@ -40,7 +40,7 @@ kind: Pod
 metadata: {name: client, namespace: work}
 spec:
   terminationGracePeriodSeconds: 1
-  containers: [{name: app, image: "localhost/app:dev", imagePullPolicy: Never, args: [wait]}]
+  containers: [{name: app, image: "localhost/app:dev", imagePullPolicy: Never, args: [wait], resources: {requests: {cpu: 200m}}}]
 `
 
 // newWork installs a zone that gives pods their proxies, and starts a backend and a client.
@@ -81,7 +81,7 @@ func newWork(t testing.TB, replicas int) *kube {
 func (k *kube) upgradeWork(more ...string) {
 	k.t.Helper()
 	set := append([]string{"zone=zone-1", "kubernetes.enabled=true", "injection.enabled=true", "injection.envoyImage=localhost/envoy:dev",
-		"resources.requests.cpu=10m"}, more...)
+		"resources.requests.cpu=10m", fmt.Sprintf("injection.resources.requests.cpu=%dm", proxyCPU)}, more...)
 	k.helm("upgrade", "--install", "w", filepath.Join("deploy", "charts", "causeway-zone"), "--namespace", workSystem, "--set", strings.Join(set, ","))
 }
 

@@ -100,7 +100,8 @@ func lookup(ctx context.Context, args []string) (err error) {
 }
 
 // load sends requests at a rate, URL RATE SECONDS, each a second time only if its connection could not be made, and prints
-// that it begins, and at the end how many there were, what failed, and how long they took.
+// that it begins, and at the end how many there were, what failed, and how long they took. Whatever it misses while it does
+// not run, it sends as soon as it does.
 func load(ctx context.Context, args []string) error {
 	if len(args) != 3 {
 		return errors.New("want URL, requests a second, and seconds")
@@ -110,7 +111,7 @@ func load(ctx context.Context, args []string) error {
 	if err := errors.Join(err1, err2); err != nil || rate < 1 {
 		return errors.Join(err, errors.New("want a rate of at least 1"))
 	}
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
 	var mu sync.Mutex
 	failed, took := map[string]int{}, []time.Duration{}
 	one := func() {
@@ -123,13 +124,16 @@ func load(ctx context.Context, args []string) error {
 		}
 	}
 	fmt.Print(begins)
+	begun, sent := time.Now(), 0
 	ticker, end := time.NewTicker(time.Second/time.Duration(rate)), time.After(time.Duration(seconds)*time.Second)
 	defer ticker.Stop()
 	var all sync.WaitGroup
 	for more := true; more; {
 		select {
 		case <-ticker.C:
-			all.Go(one)
+			for due := int(time.Since(begun) * time.Duration(rate) / time.Second); sent < due; sent++ {
+				all.Go(one)
+			}
 		case <-end:
 			more = false
 		case <-ctx.Done():

@@ -7,10 +7,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
+
+// daemons is the group of the node's own programs in its group. As on a machine of its own, they have the weight of one
+// processor together, and the pods that of all.
+const daemons = "daemons"
+
+// weight is that of one processor in a hierarchy of version 1.
+const weight = 1024
 
 // makeCgroups makes the node's group in each hierarchy of version 1. In version 2 the kubelet makes its own.
 func (n *Node) makeCgroups() error {
@@ -30,6 +38,16 @@ func (n *Node) makeCgroups() error {
 					return err
 				}
 			}
+		}
+		if _, err := os.Stat(filepath.Join(group, "cpu.shares")); err != nil {
+			continue
+		}
+		if err := os.Mkdir(filepath.Join(group, daemons), 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // likewise
+			return err
+		}
+		shares := fmt.Sprint(weight * (1 + runtime.NumCPU()))
+		if err := os.WriteFile(filepath.Join(group, "cpu.shares"), []byte(shares), 0o600); err != nil {
+			return err
 		}
 	}
 	return nil

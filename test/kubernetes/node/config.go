@@ -77,7 +77,7 @@ maxOpenFiles: FILES
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%, nodefs.inodesFree: 1%}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-maxPods: 110
+maxPods: 160
 `
 
 const proxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1

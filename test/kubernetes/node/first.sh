@@ -27,6 +27,15 @@ for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/p
 	mount --bind "/run/setting$i" "/proc/sys/${setting%=*}"
 done
 
+# Each proxy of a pod watches its token by two instances of inotify, and all have one user. This holds for the whole machine.
+if [ "$(cat /proc/sys/fs/inotify/max_user_instances)" -lt 1024 ]; then
+	echo 1024 >/proc/sys/fs/inotify/max_user_instances
+fi
+# The node's programs share the weight of one processor, so that pods have theirs.
+if [ -d "/sys/fs/cgroup/cpu/$NODE/daemons" ]; then
+	echo $$ >"/sys/fs/cgroup/cpu/$NODE/daemons/cgroup.procs"
+fi
+
 # keep NAME COMMAND... runs a program, and starts it again when it ends.
 keep() {
 	local name=$1
