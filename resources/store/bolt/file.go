@@ -45,6 +45,8 @@ type file struct {
 	commit func(*bbolt.Tx) error
 	// here is the place where the file must stay.
 	here *place.Place
+	// lostMeta reports that one of the two meta pages was damaged when the file was opened (Scan.LostMeta).
+	lostMeta bool
 	// busy tracks since when a write has waited for the disk.
 	busy place.Busy
 }

@@ -33,6 +33,7 @@ func (f *file) checkPages(disk io.ReaderAt) (err error) {
 		page:     make([]byte, size),
 	}
 	err = w.all(tx.Cursor().Bucket())
+	f.lostMeta = w.lostMeta
 	if wrong := errNonsense(""); errors.As(err, &wrong) {
 		return damaged(f.path, "%w", err)
 	} else if err != nil {
@@ -52,6 +53,8 @@ type walk struct {
 	next []uint64
 	// page is the buffer for a page.
 	page []byte
+	// lostMeta reports that one of the two meta pages is damaged.
+	lostMeta bool
 }
 
 // errNonsense is what is wrong with a page. All other errors are the operating system's.
@@ -68,7 +71,9 @@ func (w *walk) all(root *bbolt.Bucket) error {
 		return err
 	}
 	w.claimed[0], w.claimed[1] = true, true
-	if m, ok := newestMeta(metas, len(w.page)); ok && m.freelist != noFreelist {
+	m, valid := newestMeta(metas, len(w.page))
+	w.lostMeta = valid == 1
+	if valid > 0 && m.freelist != noFreelist {
 		if _, err := w.claim(m.freelist); err != nil {
 			return err
 		}

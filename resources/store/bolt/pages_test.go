@@ -27,8 +27,8 @@ func TestPagesThatLeadAstray(t *testing.T) {
 	}
 	whole = whole[:usedBytes(t, path)] // The rest is room to grow.
 	size, le := uint64(os.Getpagesize()), binary.LittleEndian
-	newest, ok := newestMeta(whole, int(size))
-	if !ok || le.Uint16(whole[below*size+8:]) != branchPage {
+	newest, valid := newestMeta(whole, int(size))
+	if valid == 0 || le.Uint16(whole[below*size+8:]) != branchPage {
 		t.Fatal("the file is not what this test needs: its resources fit into a page")
 	}
 	child := le.Uint64(whole[below*size+pageHeader+8:])

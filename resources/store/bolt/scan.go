@@ -39,6 +39,9 @@ type Scan struct {
 	// contain was found.
 	Revision uint64
 	Whole    bool
+	// LostMeta reports that one of the two pages that lead to the data is damaged. Each write replaces the older one, so
+	// the file is then as the last write or the one before it left it: nothing tells which.
+	LostMeta bool
 
 	data     []byte
 	pageSize int
@@ -96,7 +99,8 @@ func (s *Scan) root() (uint64, error) {
 	const sizes = 8 // 1 to 128 KiB: bbolt uses the page size of the machine that made the file
 	for shift := range sizes {
 		size := 1024 << shift
-		if m, ok := newestMeta(s.data, size); ok {
+		if m, valid := newestMeta(s.data, size); valid > 0 {
+			s.LostMeta = valid == 1
 			s.pageSize = size
 			return m.root, nil
 		}
@@ -108,8 +112,9 @@ func (s *Scan) root() (uint64, error) {
 // meta is what a meta page says: the pages of the root bucket and of the free list, and its transaction.
 type meta struct{ root, freelist, tx uint64 }
 
-// newestMeta returns the newer of the two metas at the beginning of a file with pages of this size.
-func newestMeta(data []byte, size int) (newest meta, ok bool) {
+// newestMeta returns the newer of the two metas at the beginning of a file with pages of this size, and how many of the
+// two are valid. Without a valid one there is no newest.
+func newestMeta(data []byte, size int) (newest meta, valid int) {
 	for id := range 2 {
 		at := id*size + pageHeader
 		if at+64 > len(data) {
@@ -121,11 +126,12 @@ func newestMeta(data []byte, size int) (newest meta, ok bool) {
 		if le.Uint32(m) != metaMagic || int(le.Uint32(m[8:])) != size || le.Uint64(m[56:]) != sum {
 			continue
 		}
-		if tx := le.Uint64(m[48:]); !ok || tx > newest.tx {
-			newest, ok = meta{root: le.Uint64(m[16:]), freelist: le.Uint64(m[32:]), tx: tx}, true
+		if tx := le.Uint64(m[48:]); valid == 0 || tx > newest.tx {
+			newest = meta{root: le.Uint64(m[16:]), freelist: le.Uint64(m[32:]), tx: tx}
 		}
+		valid++
 	}
-	return newest, ok
+	return newest, valid
 }
 
 // fnv64 computes FNV-1a, the checksum at the end of meta pages.

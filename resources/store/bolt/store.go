@@ -114,6 +114,10 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err := s.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), f.close())
 	}
+	if f.lostMeta {
+		s.log.Error("store: one of the two pages that lead to the data is damaged: the last write may be missing; compare the audit log",
+			"path", config.Path, "revision", s.Snapshot().Revision())
+	}
 	if s.metrics, err = store.NewMetrics(config.Registerer, s.View); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), f.close())
 	}

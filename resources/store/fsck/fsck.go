@@ -116,8 +116,22 @@ func (r *Report) store(ctx context.Context) error {
 	if verdict != nil {
 		r.damaged(path, verdict)
 	}
+	if scan.LostMeta {
+		r.lostMeta(verdict == nil)
+	}
 	r.contents(scan.Resources, scan.Revision)
 	return nil
+}
+
+// lostMeta adds the finding that the last write may be missing. If that is all, the server starts.
+func (r *Report) lostMeta(starts bool) {
+	f := Finding{Severity: Warning, Where: backend.File, Do: seeFirst,
+		What: fmt.Sprintf("one of the two pages that lead to the data is damaged: the last write may be missing; the file is at revision %d",
+			r.scan.Revision)}
+	if starts {
+		f.Do = "check the disk; look for changes of a higher revision in the audit log (causewayctl audit -o json), and make them again"
+	}
+	r.add(f)
 }
 
 // damaged adds the findings about the file as a whole, starting with the server's own error.

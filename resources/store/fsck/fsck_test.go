@@ -119,6 +119,25 @@ func TestNothingIsWrong(t *testing.T) {
 	}
 }
 
+// TestLostMetaIsFound checks that a damaged page that leads to the data is found: the store opens by the other one,
+// perhaps without its last write.
+func TestLostMetaIsFound(t *testing.T) {
+	dir := folder(t, 20)
+	f, err := os.OpenFile(filepath.Join(dir, backend.File), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = f.WriteAt([]byte{0xff}, 40); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := check(t, dir); len(r.Findings) != 1 || !strings.Contains(said(r), "the last write may be missing") {
+		t.Errorf("%d resources at %d:\n%s", r.Resources, r.Revision, said(r))
+	}
+}
+
 // TestFindings checks that each kind of damage beside the store is found, with a remedy, and is repaired where that is
 // safe.
 func TestFindings(t *testing.T) {
