@@ -37,8 +37,9 @@ var (
 	// ErrPastWindow reports that the peer is behind the changelog's window and cannot take a full list in the middle of
 	// a stream. A new stream begins with one.
 	ErrPastWindow = errors.New("the peer is behind the changelog's window: open a new stream")
-	// ErrStreamEnded reports that the peer closed one of the session's streams.
-	ErrStreamEnded = errors.New("the peer ended the stream")
+	// ErrStreamEnded reports that one of the session's streams ended: the peer closed it, or the connection broke, or
+	// the peer was silent for too long.
+	ErrStreamEnded = errors.New("the stream ended")
 
 	// errUndecodable reports that a peer's resource does not have the form of its type.
 	errUndecodable = errors.New("cannot be decoded")

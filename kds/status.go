@@ -12,10 +12,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// ended returns the reason for the session's end, given that of a stream.
+// ended returns the reason for the session's end, given that of a stream. Only the end of the file is certainly the
+// peer's doing: gRPC says canceled of a peer that no longer answers, too.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
-		return ErrStreamEnded
+		return fmt.Errorf("%w: the peer closed it", ErrStreamEnded)
 	}
 	return fmt.Errorf("%w: %w", ErrStreamEnded, err)
 }
