@@ -17,6 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/resources/store/bolt"
 	"github.com/causeway-mesh/causeway/resources/store/fsck"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -164,6 +165,9 @@ func (f *restoreFlags) place(b *archive.Backup) backend.Config {
 func replacing(err error) error {
 	if errors.Is(err, backend.ErrNotEmpty) || errors.Is(err, fs.ErrExist) {
 		return &advised{err, "check that this is the right place; then add --overwrite"}
+	}
+	if errors.Is(err, bolt.ErrInUse) {
+		return &advised{err, "stop the server that runs on this folder first"}
 	}
 	return err
 }

@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/resources/store/bolt"
 )
 
 // crafted returns a backup of the lines, with valid checksums.
@@ -96,6 +99,24 @@ func TestCraftedBackups(t *testing.T) {
 func restored(backup, dir string) (string, error) {
 	out, err := exec.Command(filepath.Join(programs(), "causewayctl"), "restore", backup, "--data-dir", dir).CombinedOutput()
 	return string(out), err
+}
+
+// TestRestoreUnderAServer checks that a restore into the folder of a running server says what to do.
+func TestRestoreUnderAServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := bolt.Open(t.Context(), bolt.Config{Path: filepath.Join(dir, backend.File)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup := crafted(t, craftedHeader, craftedFile)
+	out, err := exec.Command(filepath.Join(programs(), "causewayctl"), "restore", backup, "--data-dir", dir, "--overwrite").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "stop the server") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestRestoreIntoAFolderOfOthers checks that nothing is restored into a folder that everybody may write.

@@ -89,7 +89,8 @@ func (all *identities) find(who string) (*clientID, error) {
 	every := maps.Clone(all.known)
 	maps.Copy(every, all.denied)
 	if len(every) == 0 {
-		return nil, usagef("CLIENT: no identity is known here: give the whole SPIFFE ID, or ask the zone that denied it: --zone NAME on a global")
+		return nil, usagef("CLIENT: no MeshService here has an identity, and no denial is known: give the whole SPIFFE ID; " +
+			"a global reads the denials of the zone that --zone names")
 	}
 	return nil, usagef("CLIENT: no known identity contains %q; there are %s", who, strings.Join(nearestTo(who, sorted(every, nil)), ", "))
 }
