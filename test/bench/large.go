@@ -70,6 +70,10 @@ func (b *bench) measureCrowded(ctx context.Context, p plan) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
+	bare, err := floorOf(ctx, crowdProxies, r.wide.bytesPerMessage)
+	if err != nil {
+		return nil, fmt.Errorf("floor: %w", err)
+	}
 	t := &table{title: fmt.Sprintf("Large zone: %d proxies, %d policies", crowdProxies, crowdPolicies)}
 	t.add("all proxies started", "s", 8, r.start.Seconds())
 	t.add("all proxies started, CPU of the zone", "s", 0, r.startCPU.Seconds())
@@ -80,6 +84,8 @@ func (b *bench) measureCrowded(ctx context.Context, p plan) (*table, error) {
 	t.add("change of one proxy, CPU", "ms", 0, milliseconds(r.narrow.cpuPerWrite))
 	t.add("change of all, until at the last", "ms", 1000, r.wide.p50)
 	t.add("change of all, CPU", "ms", 0, milliseconds(r.wide.cpuPerWrite))
+	t.add("change of all, size of a message", "bytes", 0, float64(r.wide.bytesPerMessage))
+	t.add("the floor: such a message to as many bare gRPC streams", "ms", 0, milliseconds(bare.wall))
 	t.add("memory per proxy", "MiB", 0.08, r.perProxy)
 	t.add("memory per proxy, in use: heap after a collection, and stacks", "MiB", 0, r.inUsePerProxy)
 	return t, nil

@@ -29,6 +29,7 @@ type proxies struct {
 	marks    *marks
 	ready    []atomic.Bool // proxies with listeners and their filters
 	messages atomic.Int64
+	bytes    atomic.Int64 // of the messages
 	// again counts connections that ended before their proxy had started.
 	again atomic.Int64
 	// sending is what proxies that send do beside.
@@ -124,6 +125,7 @@ func (p *proxies) follow(stream grpc.ClientStream, i int) error {
 			return err
 		}
 		p.messages.Add(1)
+		p.bytes.Add(int64(len(frame)))
 		r := readResponse(frame)
 		p.marks.saw(i, frame)
 		p.sawSign(i, frame)

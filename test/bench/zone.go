@@ -35,6 +35,7 @@ type proxyChange struct {
 	p50, p99         float64 // milliseconds to the last affected proxy
 	cpuPerWrite      time.Duration
 	messagesPerWrite float64
+	bytesPerMessage  int
 }
 
 // measureZone runs one load against a fresh zone without a global.
@@ -119,7 +120,7 @@ func (p *proxies) change(ctx context.Context, s *cluster.Server, n, reach int,
 	if err != nil {
 		return proxyChange{}, err
 	}
-	messages := p.messages.Load()
+	messages, bytes := p.messages.Load(), p.bytes.Load()
 	var last []time.Duration
 	for i := range n {
 		mark := p.marks.next(reach)
@@ -139,5 +140,6 @@ func (p *proxies) change(ctx context.Context, s *cluster.Server, n, reach int,
 	return proxyChange{
 		p50: percentile(last, 50), p99: percentile(last, 99), cpuPerWrite: (after.CPU - before.CPU) / time.Duration(n),
 		messagesPerWrite: float64(p.messages.Load()-messages) / float64(n),
+		bytesPerMessage:  int((p.bytes.Load() - bytes) / max(p.messages.Load()-messages, 1)),
 	}, nil
 }
