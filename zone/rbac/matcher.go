@@ -39,14 +39,26 @@ type (
 // everything.
 func listMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
 	matchers := inFront(by)
-	for _, s := range list {
-		predicates := make([]*predicate, len(s.entries))
-		for i := range s.entries {
-			predicates[i] = entryPredicate(&s.entries[i])
-		}
-		matchers = append(matchers, &fieldMatcher{Predicate: anyOf(predicates), OnMatch: s.decision})
+	for i := range list {
+		matchers = append(matchers, &fieldMatcher{Predicate: list[i].predicate(), OnMatch: list[i].decision})
 	}
 	return matcherList(matchers, deniedByDefault)
+}
+
+// predicate tests the step's entries. Lists may share it, so it must not be changed.
+func (s *step) predicate() *predicate {
+	if s.made == nil {
+		return s.anyEntry()
+	}
+	return s.made.Again(s.key, func() any { return s.anyEntry() }).(*predicate)
+}
+
+func (s *step) anyEntry() *predicate {
+	predicates := make([]*predicate, len(s.entries))
+	for i := range s.entries {
+		predicates[i] = entryPredicate(&s.entries[i])
+	}
+	return anyOf(predicates)
 }
 
 // matcherList evaluates matchers in order. otherwise, which may be nil, applies when none has an answer.

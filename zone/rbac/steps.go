@@ -31,7 +31,19 @@ type step struct {
 	entries []entry
 	// decision is the action of the step. All places that write it share it.
 	decision *onMatch
+	// made keeps the predicate of the entries under key, for all lists; nil if it is large.
+	made *matching.Made
+	key  any
 }
+
+// predicateFor is the key of a step's predicate.
+type predicateFor struct {
+	loweredFor
+	deny bool
+}
+
+// mostShared is the number of entries up to which lists share a predicate.
+const mostShared = 16
 
 // steps lays out the rules in the order in which Envoy evaluates them: the denies of every rule, then the allows of
 // every rule. With dryRun set, each allowWithShadowDeny is a deny. Source: seed 000, "Algorithm", step 3.
@@ -71,8 +83,12 @@ func lower(r *matching.Rule, protocol matching.Protocol, dryRun bool) *lowered {
 	}
 	a := step{name: name, entries: withHeaders(lowerAllows(allow, protocol), r.Headers, protocol)}
 	for _, s := range []*step{&d, &a} {
-		if len(s.entries) > 0 {
-			s.decision = action(s.name, s.deny)
+		if len(s.entries) == 0 {
+			continue
+		}
+		s.decision = action(s.name, s.deny)
+		if len(s.entries) <= mostShared {
+			s.made, s.key = r.Made, predicateFor{loweredFor{protocol, dryRun}, s.deny}
 		}
 	}
 	return &lowered{deny: d, allow: a}
