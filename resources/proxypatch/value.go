@@ -1,7 +1,6 @@
 package proxypatch
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -40,11 +39,7 @@ func parse(kind, text string) (proto.Message, error) {
 	if err != nil {
 		return nil, fmt.Errorf("is not YAML: %s", clean(err))
 	}
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return nil, err
-	}
-	if object, ok := value.(map[string]any); !ok || len(object) == 0 {
+	if raw[0] != '{' || string(raw) == "{}" { // it is JSON without white space
 		return nil, fmt.Errorf("want an object with the fields of Envoy's %s", messageOf(kind).ProtoReflect().Descriptor().Name())
 	}
 	return decode(raw, messageOf(kind))

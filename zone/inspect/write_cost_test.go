@@ -100,6 +100,8 @@ var writtenPolicies = []writtenPolicy{
 	{resources.TypeMeshTimeout, `"to": [{"targetRef": {"kind": "MeshService", "name": "bench"}, "default": {"http": {"streamIdleTimeout": "%dms", "requestTimeout": "0s"}}}]`},
 	{resources.TypeMeshRateLimit, `"rules": [{"default": {"local": {"http": {"requestRate": {"num": %d, "interval": "1s"}}}}}]`},
 	{resources.TypeMeshAccessLog, `"rules": [{"default": {"backends": [{"type": "File", "file": {"path": "/dev/stdout", "format": {"type": "Plain", "plain": "w%d"}}}]}}]`},
+	{resources.TypeMeshPassthrough, `"default": {"passthroughMode": "Matched", "appendMatch": [{"type": "Domain", "value": "w%d.example", "port": 443, "protocol": "tls"}]}`},
+	{resources.TypeMeshProxyPatch, `"default": {"appendModifications": [{"cluster": {"operation": "Add", "value": "name: w%d\nconnectTimeout: 1s\ntype: STATIC\n"}}]}`},
 }
 
 func (w *writer) put(t testing.TB, p *writtenPolicy, n int) {
@@ -147,7 +149,8 @@ func BenchmarkWriteOfAPolicy(b *testing.B) {
 // audit log, also under the race detector, which allocates a little itself: a document is parsed once, and what nothing has
 // changed in is not read for it.
 var allocationsOfAWrite = map[resources.Type]float64{resources.TypeMeshHTTPRoute: 835, resources.TypeMeshTimeout: 565,
-	resources.TypeMeshRateLimit: 596, resources.TypeMeshAccessLog: 620}
+	resources.TypeMeshRateLimit: 596, resources.TypeMeshAccessLog: 620, resources.TypeMeshPassthrough: 560,
+	resources.TypeMeshProxyPatch: 690}
 
 func TestAWriteOfAPolicyAllocatesLittle(t *testing.T) { // it counts allocations, so it runs alone
 	w := newWriter(t, 20)
