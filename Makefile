@@ -124,6 +124,7 @@ UNRACED    := WhatAPeerSaysThatItHasIsBounded RefusedNamesAreBounded WhatDoesNot
 	FieldsThatAreCalledEnforced RoutesOfOneServiceAreBounded PatchesThatOpen ManyNamesOfOneOwner \
 	KilledBetweenBatches RolloutWritesWhatChanged \
 	AChangeOfAllAllocatesLittle AChangeOfOneAllocatesLittle AChangeOfAGatewayAllocatesLittle AChangeOfAPassthroughAllocatesLittle \
+	AChangeOfAnExternalServiceAllocatesLittle \
 	WhatMovesListeners ValuesThatAreCalledEnforced ConfsThatEnvoyDoesNotTake WhatIsCalledEnforced NamesOfOneProxyAreBounded \
 	ChangesOfTheNetworkLeadWhereABuildFromScratchDoes BytesOnTheWire PeerThatOnlyTalksIsEnded \
 	EnvoyTakesWhatIsAccepted RandomDocumentsAreTaken WhatIsPrintedIsText Scripts HostileServers \

@@ -118,6 +118,12 @@ func (d *Destination) IsStill(r *resources.Resource) bool {
 		func(ref resources.TargetRef, to resources.PolicyTo) bool { return reflect.DeepEqual(ref, to.TargetRef) })
 }
 
+// meansAs reports whether references mean a later version of a service outside the mesh exactly where they mean d.
+func (d *Destination) meansAs(o *Destination) bool {
+	return d.Resource.Type == resources.TypeMeshExternalService && d.Resource.Key == o.Resource.Key &&
+		maps.Equal(d.Resource.Labels, o.Resource.Labels) && slices.Equal(d.ports, o.ports) && unreachable(d) == unreachable(o)
+}
+
 // Key returns the key of the whole resource.
 func (d *Destination) Key() ResourceKey {
 	k := d.Resource.Key

@@ -48,7 +48,13 @@ type DestinationsConfig struct {
 	Gateways []*resources.Resource
 	// Grants are the MeshReferenceGrants of all meshes.
 	Grants []*resources.Resource
+	// Before are the Destinations that the new ones replace, whose Meaning they have if references mean the same. It may be nil.
+	Before *Destinations
 }
+
+// Meaning identifies what references mean among some Destinations. The rules of To are the same for all Destinations with one
+// Meaning, but for the version of a service that is their Destination. It is comparable as a pointer, and opaque.
+type Meaning struct{ _ byte }
 
 // Destinations finds services and routes by the references to them. It is immutable and safe for concurrent use.
 type Destinations struct {
@@ -66,6 +72,9 @@ type Destinations struct {
 	gateways map[string][]*resources.Resource
 	// grants holds the grants, by mesh.
 	grants map[string][]grant
+	// meaning is the Meaning, which depends on these beside the destinations.
+	meaning *Meaning
+	of      DestinationsConfig
 }
 
 type nameKey struct {
@@ -106,7 +115,25 @@ func NewDestinations(c DestinationsConfig, all []*Destination) *Destinations {
 	for _, d := range x.sorted {
 		x.addParents(d)
 	}
+	x.setMeaning(&c)
 	return x
+}
+
+// Meaning returns what references mean.
+func (x *Destinations) Meaning() *Meaning { return x.meaning }
+
+// setMeaning takes the meaning of what was before, or a new one.
+func (x *Destinations) setMeaning(c *DestinationsConfig) {
+	before := c.Before
+	x.meaning, x.of = &Meaning{}, *c
+	x.of.Before = nil // it would keep what was before that
+	if before != nil && before.of.Zone == c.Zone && before.of.SystemNamespace == c.SystemNamespace &&
+		slices.Equal(before.of.Gateways, c.Gateways) && slices.Equal(before.of.Grants, c.Grants) &&
+		slices.EqualFunc(before.sorted, x.sorted, func(then, now *Destination) bool {
+			return then == now || then.IsStill(now.Resource) || then.meansAs(now)
+		}) {
+		x.meaning = before.meaning
+	}
 }
 
 func compareKeys(a, b ResourceKey) int {

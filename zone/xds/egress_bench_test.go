@@ -63,6 +63,23 @@ func (e *egresses) settle(t testing.TB) (n int) {
 	return n
 }
 
+// mostForAnExternalService bounds the allocations of a change of a service outside the mesh for two egresses, from the store
+// to the responses.
+const mostForAnExternalService = 336
+
+func TestAChangeOfAnExternalServiceAllocatesLittle(t *testing.T) { // it counts allocations, so it runs alone
+	e, n := newEgresses(t, 2, 2), 0
+	if per := testing.AllocsPerRun(20, func() {
+		n++
+		e.put(t, 0, n)
+		if e.settle(t) != 2 {
+			t.Error("not one response was sent to each egress")
+		}
+	}); per > mostForAnExternalService {
+		t.Errorf("%.0f allocations for a change, want at most %d", per, mostForAnExternalService)
+	}
+}
+
 // BenchmarkChangeOfAnExternalService measures another address of one service outside the mesh, for two egresses that
 // reach it and others: from the store to the responses, without the network.
 func BenchmarkChangeOfAnExternalService(b *testing.B) {

@@ -42,16 +42,18 @@ func TestAChangeOfOneExternalServiceBuildsOneCluster(t *testing.T) {
 		what                        string
 		change                      func()
 		clusters, chains, listeners int
+		rules                       int
 	}{
-		{"another address", func() { e.put(t, 0, 1) }, 1, 0, 0},
-		{"one more service", func() { e.put(t, services, 1) }, 1, 1, 1},
-		{"a timeout of one service", forOne, 1, 0, 0},
+		{"another address", func() { e.put(t, 0, 1) }, 1, 0, 0, 0},
+		{"one more service", func() { e.put(t, services, 1) }, 1, 1, 1, 5},
+		{"a timeout of one service", forOne, 1, 0, 0, 1},
+		{"another address, with the timeout", func() { e.put(t, 1, 2) }, 1, 0, 0, 0},
 		{"a service less", func() {
 			key := resources.Key{Type: resources.TypeMeshExternalService, Mesh: "default", Name: "s002"}
 			if _, err := e.store.Apply(t.Context(), store.Batch{Ops: []store.Op{{Delete: key}}}); err != nil {
 				t.Fatal(err)
 			}
-		}, 0, 0, 1},
+		}, 0, 0, 1, 5},
 	} {
 		before := []*sending{e.sending(0), e.sending(1)}
 		step.change()
@@ -65,6 +67,9 @@ func TestAChangeOfOneExternalServiceBuildsOneCluster(t *testing.T) {
 			}
 			clusters, chains := newIn(was.plan.external, is.plan.external), newIn(was.led[0].chains, is.led[0].chains)
 			listeners := newIn([]*resource{was.led[0].resource}, []*resource{is.led[0].resource})
+			if n := newIn(was.plan.rules, is.plan.rules); n != step.rules {
+				t.Errorf("%s: egress %d: the rules of %d types were computed, want %d", step.what, i, n, step.rules)
+			}
 			if clusters != step.clusters || chains != step.chains || listeners != step.listeners {
 				t.Errorf("%s: egress %d: %d clusters, %d chains and %d listeners were built, want %d, %d and %d", step.what, i,
 					clusters, chains, listeners, step.clusters, step.chains, step.listeners)

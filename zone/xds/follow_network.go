@@ -229,6 +229,7 @@ func (x *Proxies) settleLocked() {
 // reload drops everything that was read, because the changes are unknown.
 func (n *network) reload() {
 	clear(n.destinations)
+	clear(n.former)
 	clear(n.named)
 	clear(n.gates)
 	clear(n.known)

@@ -16,7 +16,7 @@ type logsKey struct {
 	policies              string
 	mesh, zone, namespace string
 	tagged                string
-	dests                 *matching.Destinations
+	meaning               *matching.Meaning // of references
 }
 
 // logRules are the rules of MeshAccessLogs for outbounds. Proxies share them.
@@ -71,7 +71,7 @@ func (k *listenedKey) loggedBy(own OwnFunc, files *logFiles) *outboundLogs {
 func (s *sender) logRules() (*logRules, error) {
 	of := s.target.match
 	key := logsKey{policies: matching.Selected(of, s.policies, resources.TypeMeshAccessLog), mesh: of.Key.Mesh,
-		zone: of.Zone, namespace: of.Namespace, tagged: taggedText(s.tagged), dests: s.dests}
+		zone: of.Zone, namespace: of.Namespace, tagged: taggedText(s.tagged), meaning: s.dests.Meaning()}
 	return s.target.shared.logs.get(key, func() (*logRules, error) {
 		out := &logRules{same: map[*matching.ResourceRule]bool{}, ToRules: matching.To(matching.ToInput{
 			Type: resources.TypeMeshAccessLog, Proxy: of, Policies: s.policies, Destinations: s.dests,

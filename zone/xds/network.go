@@ -20,8 +20,9 @@ type network struct {
 	assignments func(mesh string) *identity.Assignments
 
 	// destinations holds the destinations of each mesh. A mesh has no entry after one of them changed. known caches
-	// each decoded destination.
+	// each decoded destination, and former holds the destinations of meshes without an entry before that change.
 	destinations map[string]*matching.Destinations
+	former       map[string]*matching.Destinations
 	known        map[resources.Key]*matching.Destination
 	// named holds the service names of each mesh, like destinations.
 	named map[string]*hostnames.Names
@@ -64,7 +65,7 @@ func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh 
 	here *presence) *network {
 	return &network{
 		presence: here,
-		store:    reader, home: home, assignments: assignments, destinations: map[string]*matching.Destinations{},
+		store:    reader, home: home, assignments: assignments, destinations: map[string]*matching.Destinations{}, former: map[string]*matching.Destinations{},
 		named: map[string]*hostnames.Names{},
 		known: map[resources.Key]*matching.Destination{},
 		gates: map[string][]*candidate{}, ports: map[string]*usedPort{}, decoded: map[resources.Key]*candidate{},
@@ -95,9 +96,10 @@ func (n *network) in(mesh string) *matching.Destinations {
 	}
 	d := matching.NewDestinations(matching.DestinationsConfig{
 		Zone: n.home.Zone, SystemNamespace: n.home.SystemNamespace,
-		Grants: slices.Collect(snap.List(store.Query{Type: resources.TypeMeshReferenceGrant, Mesh: mesh})),
+		Grants: slices.Collect(snap.List(store.Query{Type: resources.TypeMeshReferenceGrant, Mesh: mesh})), Before: n.former[mesh],
 	}, all)
 	n.destinations[mesh] = d
+	delete(n.former, mesh)
 	return d
 }
 
@@ -117,7 +119,10 @@ func (n *network) destination(r *resources.Resource) *matching.Destination {
 // forget drops the cached result of a destination that changed.
 func (n *network) forget(key resources.Key) {
 	delete(n.known, key)
-	delete(n.destinations, key.Mesh)
+	if d := n.destinations[key.Mesh]; d != nil {
+		n.former[key.Mesh] = d
+		delete(n.destinations, key.Mesh)
+	}
 	delete(n.named, key.Mesh)
 }
 

@@ -15,7 +15,7 @@ type rulesKey struct {
 	only, tagged          string
 	gateway               string // its routes
 	mesh, zone, namespace string
-	dests                 *matching.Destinations
+	meaning               *matching.Meaning // of references
 }
 
 // toRules returns the rules of one type. Plans share them, so that a change of one type leaves those of the others, and
@@ -23,7 +23,7 @@ type rulesKey struct {
 func (s *sender) toRules(input matching.ToInput, only, routes string) (*matching.ToRules, error) {
 	of := input.Proxy
 	key := rulesKey{typ: input.Type, policies: matching.Selected(of, input.Policies, input.Type), only: only, gateway: routes,
-		tagged: taggedText(s.tagged), mesh: of.Key.Mesh, zone: of.Zone, namespace: of.Namespace, dests: s.dests}
+		tagged: taggedText(s.tagged), mesh: of.Key.Mesh, zone: of.Zone, namespace: of.Namespace, meaning: s.dests.Meaning()}
 	return s.target.shared.rules.get(key, func() (*matching.ToRules, error) {
 		rules := matching.To(input)
 		return &rules, nil
