@@ -29,7 +29,11 @@ func (c *changing) half() {
 	case 0:
 		spec["targetRef"] = map[string]any{"kind": c.one("Mesh", "Dataplane")}
 	case 1:
-		labels[resources.LabelEffect] = c.one("shadow", "").(string)
+		label := resources.LabelEffect
+		if old.Type == resources.TypeMeshProxyPatch {
+			label = c.one(label, resources.LabelRequired, resources.LabelUnguarded).(string)
+		}
+		labels[label] = c.one("shadow", "true", "").(string)
 	case 2:
 		name := c.one("to", "rules", "from", "default").(string)
 		if c.chance(2) {
@@ -79,11 +83,16 @@ func (c *changing) less(v any) any {
 	return v
 }
 
-// addNear adds confs with addresses that may be a proxy's own admin interface: of which proxies, the proxies differ.
+// addNear adds confs with addresses that may be a proxy's own admin interface: of which proxies, the proxies differ. It also
+// adds those on which the listeners of gateways depend.
 func addNear(lists map[resources.Type][]list) {
 	near := func(port string) any {
 		return map[string]any{"backends": []any{map[string]any{"type": "OpenTelemetry", "openTelemetry": map[string]any{
 			"endpoint": "127.0.0.1:" + port}}}}
+	}
+	for _, conf := range []any{map[string]any{"requestHeadersTimeout": "4s"}, map[string]any{"requestHeadersTimeout": "6s", "maxConnectionDuration": "9s"}} {
+		lists[resources.TypeMeshTimeout] = append(lists[resources.TypeMeshTimeout], list{"to", []any{map[string]any{
+			"targetRef": map[string]any{"kind": "Mesh"}, "default": map[string]any{"http": conf}}}})
 	}
 	logs := resources.TypeMeshAccessLog
 	lists[logs] = append(lists[logs],

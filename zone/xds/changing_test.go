@@ -30,7 +30,12 @@ type changing struct {
 	// lists holds lists of confs as policies of a type may have them.
 	lists map[resources.Type][]list
 	types []resources.Type
-	drawn int // policies
+	drawn int    // policies
+	pair  []byte // a certificate with its key
+	// gateways means that every other change is of a MeshGateway or a route of one.
+	gateways bool
+	// held are operations that one batch is going to have.
+	held []store.Op
 }
 
 // list is one of the lists of a policy, `to`, `from` or `rules`, or its `default`.
@@ -47,7 +52,7 @@ func newChanging(t *testing.T, seed uint64) *changing {
 	t.Helper()
 	c := &changing{t: t, dice: rand.New(rand.NewPCG(seed, 2)), sessions: map[string]*session{}, lists: listsOfAll(t),
 		store: storeOf(t, filepath.Join("testdata", "enforced", "mesh.yaml"))}
-	c.types = slices.Sorted(maps.Keys(c.lists))
+	c.types, c.pair = slices.Sorted(maps.Keys(c.lists)), pair(t)
 	for _, name := range changedProxies {
 		if name != "caller" && name != "backend-1" {
 			c.dataplane(name)
@@ -164,9 +169,22 @@ func (c *changing) put(key resources.Key, labels map[string]string, spec any) {
 
 func (c *changing) apply(op store.Op) {
 	c.t.Helper()
-	if _, err := c.store.Apply(context.Background(), store.Batch{Ops: []store.Op{op}}); err != nil {
+	if c.held = append(c.held, op); c.x != nil && c.chance(3) {
+		return
+	}
+	c.flush()
+}
+
+// flush applies what is held.
+func (c *changing) flush() {
+	c.t.Helper()
+	if len(c.held) == 0 {
+		return
+	}
+	if _, err := c.store.Apply(context.Background(), store.Batch{Ops: c.held}); err != nil {
 		c.t.Fatal(err)
 	}
+	c.held = nil
 }
 
 func (c *changing) one(of ...any) any { return of[c.dice.IntN(len(of))] }
@@ -247,6 +265,9 @@ func (c *changing) policy() {
 	if c.chance(8) {
 		labels[resources.LabelEffect] = "shadow"
 	}
+	if typ == resources.TypeMeshProxyPatch {
+		labels[resources.LabelRequired], labels[resources.LabelUnguarded] = c.one("true", "").(string), c.one("true", "").(string)
+	}
 	r := testResource(key, labels, spec)
 	if resources.Validate(r, testHome) != nil && !c.chance(8) { // a server of another version may store and send it
 		return
@@ -257,6 +278,10 @@ func (c *changing) policy() {
 
 // change makes one change, of a policy for the most part.
 func (c *changing) change() {
+	if c.gateways && c.chance(2) {
+		c.gateway()
+		return
+	}
 	name := changedProxies[c.dice.IntN(len(changedProxies))]
 	service := c.one("backend", "database", "streams", "plain").(string)
 	switch c.dice.IntN(25) {
