@@ -60,7 +60,7 @@ func (t *syncSlots) sendsMuch() {
 	}
 }
 
-// release gives the slot to the next stream, or removes the caller from the queue. much says whether it called sendsMuch.
+// release gives the slot to the next stream, or removes the caller from the queue. With much, it has called sendsMuch.
 func (t *syncSlots) release(ready chan struct{}, much bool) {
 	if t == nil {
 		return

@@ -38,7 +38,7 @@ func TestIdentitiesOfPodsToCome(t *testing.T) {
 // TestInjectionIsChecked: a zone does not start with resources of proxies with which Kubernetes would refuse each new pod.
 func TestInjectionIsChecked(t *testing.T) {
 	t.Parallel()
-	for amount, valid := range map[string]bool{"10m": true, "10 m": false} {
+	for amount, valid := range map[string]bool{"100m": true, "10 m": false} {
 		for what, i := range map[string]Injection{"--injection-requests": {Requests: map[string]string{"cpu": amount}},
 			"--injection-limits": {Limits: map[string]string{"cpu": amount}}} {
 			i.Image, i.EnvoyImage, i.XDSAddress = "causeway-zone:1", "envoy:1", "zone.mesh.svc:5678"
