@@ -15,6 +15,8 @@ var roundsFlag = flag.Int("rounds", 3, "how often BenchmarkPods measures everyth
 
 var startsFlag = flag.Bool("starts", false, "BenchmarkPods measures only how pods start")
 
+var rollsFlag = flag.Bool("rolls", false, "BenchmarkPods measures only rolling updates")
+
 var writeFlag = flag.String("write", "", "write the figures of BenchmarkPods into a `file`: docs/performance.md of the repository")
 
 const (
@@ -53,11 +55,19 @@ func BenchmarkPods(b *testing.B) {
 	k.kubectl("-n", "plain-work", "wait", "--for=condition=Ready", "pod/client", "--timeout=120s")
 	var f figures
 	for range *roundsFlag {
-		k.benchStarts(&f, "an init container", mostLaterByContainer)
-		if !*startsFlag {
+		if !*rollsFlag {
+			k.benchStarts(&f, "an init container", mostLaterByContainer)
+		}
+		if !*rollsFlag && !*startsFlag {
 			k.benchLatency(&f)
+		}
+		if !*startsFlag {
 			k.benchRollout(&f)
 		}
+	}
+	if *rollsFlag {
+		f.report(b)
+		return
 	}
 	k.upgradeWork("injection.cni.enabled=true", "injection.cni.binDir="+k.Plugins(), "injection.cni.confDir="+k.Network())
 	k.kubectl("-n", "kube-system", "rollout", "status", "daemonset", "-l", "app.kubernetes.io/name=causeway-cni", "--timeout=120s")
