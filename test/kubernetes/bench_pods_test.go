@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -46,8 +47,8 @@ metadata: {name: plain-work}
 func BenchmarkPods(b *testing.B) {
 	k := newWork(b, 1)
 	b.Cleanup(func() {
-		if out, err := k.Kubectl(b.Context(), "delete", "namespace", "plain-work", "--wait=false"); err != nil {
-			b.Error(out)
+		if out, err := k.Kubectl(context.WithoutCancel(b.Context()), "delete", "namespace", "plain-work", "--wait=false"); err != nil {
+			b.Error(out, err)
 		}
 	})
 	k.applies(plainPods + "\n---\n" + inPlain(deployment("backend", 1, `serve, -http, ":8080"`)))
