@@ -17,7 +17,7 @@ type syncSlots struct {
 	busy func(bool)
 }
 
-// largeList is the size, in bytes, from which a message of a list is much. Zones that come back are sent what has changed.
+// largeList is the size, in bytes, from which a message counts as much. Zones that come back get only what has changed.
 const largeList = 16 << 10
 
 func newSyncSlots(limit int, busy func(bool)) *syncSlots {
