@@ -2,12 +2,17 @@ package discovery
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -19,6 +24,82 @@ func TestPodTooBig(t *testing.T) {
 	g.wrote("beside a pod that is too big", 1, 3)
 	g.has("Dataplane default/shop/a", "Dataplane default/shop/c", "MeshService default/shop/web")
 	g.told("Pod shop/b TooBig")
+}
+
+// TestPodThatClaimsMuch: nobody waits for a pod whose author wrote as much into it as the API server takes, and it takes no
+// more memory than it has text.
+func TestPodThatClaimsMuch(t *testing.T) { // it measures, so it runs alone
+	forged := func(record m, labels m, ports int) *Pod {
+		raw, err := json.Marshal(record)
+		must(t, err)
+		list := []m{}
+		for i := range ports {
+			list = append(list, m{"containerPort": 1 + i%65535, "name": fmt.Sprint("p", i)})
+		}
+		read, err := readPod(parsed(t, m{"metadata": m{"name": "a", "namespace": "shop", "labels": labels}, "spec": m{
+			"initContainers": []m{{"name": injection.ProxyName, "restartPolicy": "Always", "env": []m{{"name": "CAUSEWAY_INJECTED",
+				"value": string(raw)}}}}, "containers": []m{{"name": "x", "ports": list[:ports/2]}, {"name": "y", "ports": list[ports/2:]}}},
+			"status": m{"podIP": "10.1.0.1"}}))
+		must(t, err)
+		return read
+	}
+	past := slices.Repeat([]string{"1"}, injection.MaxPast+1)
+	if p := forged(m{"mesh": "default", "pastInbound": past}, nil, 1); p.proxy() != nil {
+		t.Errorf("a record with %d ranges of ports is taken: each is compared with each port", len(past))
+	}
+	p := forged(m{"mesh": "default", "pastInbound": past[1:]}, nil, 3*maxPorts)
+	if n := len(p.Spec.Containers[0].Ports) + len(p.Spec.Containers[1].Ports); n != maxPorts {
+		t.Errorf("of %d ports, %d are kept, want %d", 3*maxPorts, n, maxPorts)
+	}
+	dp, problems, err := DataplaneOf(p, nil, nil)
+	if err != nil || dp == nil || len(problems) != 1 || problems[0].Reason != ReasonTooMany {
+		t.Errorf("many ports are %v, %v, %v", dp, problems, err)
+	}
+	labels := m{}
+	for i := range 1000 {
+		labels[fmt.Sprintf("%s%d.example.org/x", strings.Repeat("a.", 100), i)] = "y"
+	}
+	p = forged(m{"mesh": "default"}, labels, resources.MaxInbounds)
+	if dp, _, err := DataplaneOf(p, nil, nil); !errors.Is(err, errTooBig) {
+		t.Errorf("a Dataplane with too many labels is %v, %v", dp, err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, _ = DataplaneOf(p, nil, nil)
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 4<<20 {
+		t.Errorf("the labels of a pod took %d MiB, want less than 4", (after.TotalAlloc-before.TotalAlloc)>>20)
+	}
+}
+
+// TestPodThatGrowsTooBig: the version that is stored stays, as the pod still runs.
+func TestPodThatGrowsTooBig(t *testing.T) {
+	g := newRig(t)
+	g.list(g.shop(pod(t, "b", "10.1.0.2", true)))
+	g.settled()
+	g.of("pods").Changed(bigPod(t, "b", "10.1.0.2"))
+	g.wrote("too big", 1, 0)
+	g.has("Dataplane default/shop/b", "MeshService default/shop/web")
+	g.told("Pod shop/b TooBig")
+}
+
+// TestServiceWiderThanAMeshService: a Service that cannot be a MeshService is none for each pod behind it either, and gives no pod
+// inbounds.
+func TestServiceWiderThanAMeshService(t *testing.T) {
+	g := newRig(t)
+	shop := g.shop(pod(t, "a", "10.1.0.1", true))
+	ports := []any{m{"port": 2000, "protocol": "UDP"}}
+	for i := range resources.MaxServicePorts + 1 {
+		ports = append(ports, m{"name": fmt.Sprint("p", i), "port": 1000 + i, "targetPort": 2000 + i})
+	}
+	shop["services"] = append(shop["services"], service(t, "wide", m{"clusterIP": "None", "ports": ports}))
+	g.list(shop)
+	g.settled()
+	g.has("Dataplane default/shop/a", "MeshService default/shop/web")
+	g.told("Service shop/wide NotInMesh")
+	r := g.store.Snapshot().Get(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Namespace: "shop", Name: "a"})
+	if strings.Contains(string(r.Spec.JSON()), "2001") {
+		t.Errorf("the pod has an inbound for it: %s", r.Spec.JSON())
+	}
 }
 
 // bigPod has so many labels and ports that they are too much for one resource, since each inbound has all labels.

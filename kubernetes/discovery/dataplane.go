@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"errors"
 	"maps"
 	"net/netip"
 	"slices"
@@ -9,7 +10,11 @@ import (
 	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
+
+// errTooBig reports a pod whose Dataplane no store can hold.
+var errTooBig = errors.New("its Dataplane is larger than any store can hold: give the Pod fewer labels, or fewer ports")
 
 // DataplaneOf returns the Dataplane of a pod, without the labels that the server computes, and the pod's problems. A
 // pod without a proxy or an address, or that has ended, has no Dataplane. services are those of its namespace, ordered
@@ -34,6 +39,9 @@ func DataplaneOf(p *Pod, services []*Service, node *Node) (*resources.Resource, 
 		networking.Admin = &meshpb.EnvoyAdmin{Port: injection.ShownPort}
 	}
 	tags := carried(labels)
+	if size := len(in) * textOf(tags); size > store.MaxResourceBytes { // before it takes that memory, many times
+		return nil, problems, errTooBig
+	}
 	for _, one := range in {
 		one.Tags = withEach(tags, one.Tags)
 		if ip, err := netip.ParseAddr(addresses[0]); is.in != 0 && err == nil && ip.Is4() {
@@ -46,6 +54,14 @@ func DataplaneOf(p *Pod, services []*Service, node *Node) (*resources.Resource, 
 	}
 	return &resources.Resource{Spec: spec, Labels: labels, Key: resources.Key{Type: resources.TypeDataplane, Mesh: is.mesh,
 		Namespace: p.Metadata.Namespace, Name: p.Metadata.Name}}, problems, nil
+}
+
+// textOf returns the size of labels without what is around them, in bytes.
+func textOf(labels map[string]string) (size int) {
+	for key, value := range labels {
+		size += len(key) + len(value)
+	}
+	return size
 }
 
 // withEach returns tags with those of one inbound.
@@ -109,6 +125,7 @@ func (is *proxy) redirected(addresses []string) *meshpb.Dataplane_Networking_Tra
 type inbounds struct {
 	pod      *Pod
 	is       *proxy
+	past     []portRange
 	of       map[uint32]*meshpb.Dataplane_Networking_Inbound
 	problems []Problem
 }
@@ -116,10 +133,10 @@ type inbounds struct {
 // inboundsOf returns an inbound for each port of the pod that a Service leads to, or that a container declares, in the
 // order of their numbers. Other ports cannot be called.
 func inboundsOf(p *Pod, is *proxy, services []*Service) ([]*meshpb.Dataplane_Networking_Inbound, []Problem) {
-	all := inbounds{pod: p, is: is, of: map[uint32]*meshpb.Dataplane_Networking_Inbound{}}
+	all := inbounds{pod: p, is: is, past: is.bypassed(), of: map[uint32]*meshpb.Dataplane_Networking_Inbound{}}
 	for _, c := range p.Spec.Containers {
 		for _, port := range c.Ports {
-			if isTCP(port.Protocol) && !is.goesPast(port.ContainerPort) {
+			if isTCP(port.Protocol) && !all.goesPast(port.ContainerPort) {
 				all.add(port.ContainerPort)
 			}
 		}
@@ -131,23 +148,29 @@ func inboundsOf(p *Pod, is *proxy, services []*Service) ([]*meshpb.Dataplane_Net
 	}
 	slices.SortFunc(out, func(a, b *meshpb.Dataplane_Networking_Inbound) int { return int(a.Port) - int(b.Port) })
 	if len(out) > resources.MaxInbounds {
-		all.problems = append(all.problems, problem(ReasonTooMany, "the pod has %d ports, and a proxy supports %d: only the first ones count",
-			len(out), resources.MaxInbounds))
+		all.problems = append(all.problems, problem(ReasonTooMany, "the pod has more ports than the %d that a proxy supports: only the first ones count",
+			resources.MaxInbounds))
 		out = out[:resources.MaxInbounds]
 	}
 	all.name(out)
 	return out, all.problems
 }
 
-// byServices adds the ports that Services lead to, except ignored Services.
+// goesPast reports whether traffic to a port bypasses the proxy.
+func (all *inbounds) goesPast(port uint32) bool {
+	return slices.ContainsFunc(all.past, func(ports portRange) bool { return ports.has(port) })
+}
+
+// byServices adds the ports that Services lead to, except ignored Services, and those that cannot be in the mesh.
 func (all *inbounds) byServices(services []*Service) {
+	named := all.pod.named()
 	for _, s := range services {
-		if !s.selects(all.pod) || s.ignored() {
+		if !s.selects(all.pod) || s.ignored() || s.crowded() {
 			continue
 		}
 		for i := range s.Spec.Ports {
 			port := &s.Spec.Ports[i]
-			number := port.target(all.pod)
+			number := port.target(named)
 			if !isTCP(port.Protocol) || number == 0 || !all.free(number, s, port) {
 				continue
 			}
@@ -171,16 +194,20 @@ var speaksFirst = map[string]bool{
 
 // free reports whether the proxy can receive a Service's traffic on a port, and notes why not.
 func (all *inbounds) free(number uint32, s *Service, port *servicePort) bool {
+	var why Problem
 	switch {
 	case number == all.is.in || number == all.is.out || all.is.proof && number == injection.ProofPort:
-		all.problems = append(all.problems, problem(ReasonPort, "port %d of Service %s leads to port %d of the pod, which is the "+
-			"proxy's: let the application listen on another", port.Port, s.Metadata.Name, number))
-	case all.is.goesPast(number):
-		all.problems = append(all.problems, problem(ReasonPast, "port %d of Service %s leads to port %d of the pod, which goes past "+
+		why = problem(ReasonPort, "port %d of Service %s leads to port %d of the pod, which is the "+
+			"proxy's: let the application listen on another", port.Port, s.Metadata.Name, number)
+	case all.goesPast(number):
+		why = problem(ReasonPast, "port %d of Service %s leads to port %d of the pod, which goes past "+
 			"the proxy: callers in the mesh do not reach it; leave it out of traffic.kuma.io/exclude-inbound-ports", port.Port,
-			s.Metadata.Name, number))
+			s.Metadata.Name, number)
 	default:
 		return true
+	}
+	if len(all.problems) < maxProblems {
+		all.problems = append(all.problems, why)
 	}
 	return false
 }
@@ -211,20 +238,13 @@ func (all *inbounds) name(list []*meshpb.Dataplane_Networking_Inbound) {
 	}
 }
 
-// target returns the pod's port for a Service's port; zero if the pod has none of that name.
-func (port *servicePort) target(p *Pod) uint32 {
+// target returns the pod's port for a Service's port; zero if the pod has none of that name. named are those of the pod.
+func (port *servicePort) target(named map[string]uint32) uint32 {
 	number, name := port.targetPort()
 	if name == "" {
 		return number
 	}
-	for _, c := range p.Spec.Containers {
-		for _, own := range c.Ports {
-			if own.Name == name && isTCP(own.Protocol) {
-				return own.ContainerPort
-			}
-		}
-	}
-	return 0
+	return named[name]
 }
 
 func isTCP(protocol string) bool { return protocol == "" || protocol == "TCP" }

@@ -75,12 +75,13 @@ type place struct {
 // not known.
 func (p *Pod) advertised(services []*Service, node *Node, known map[string]host) (place, *Problem) {
 	var first *Problem
+	named := p.named()
 	for _, s := range services {
 		if !s.selects(p) || s.headless() {
 			continue
 		}
 		for i := range s.Spec.Ports {
-			if port := &s.Spec.Ports[i]; isTCP(port.Protocol) && p.listens() != 0 && port.target(p) == p.listens() {
+			if port := &s.Spec.Ports[i]; isTCP(port.Protocol) && p.listens() != 0 && port.target(named) == p.listens() {
 				at, why := s.leadsTo(port, node, known)
 				if why == nil {
 					return at, nil

@@ -3,6 +3,7 @@ package discovery
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,9 @@ func MeshServicesOf(s *Service, ns *Namespace, pods []*Pod) ([]*resources.Resour
 	behind := slices.DeleteFunc(slices.Clone(pods), func(p *Pod) bool { return !p.present() || !s.selects(p) })
 	if !ns.asksForProxies() && s.Metadata.Labels[resources.LabelMesh] == "" && len(behind) == 0 {
 		return nil, nil
+	}
+	if s.crowded() { // before each pod behind it costs as much
+		return nil, fmt.Errorf("it has more than %d ports", resources.MaxServicePorts)
 	}
 	spec := resources.MeshService{Selector: resources.MeshServiceSelector{
 		DataplaneLabels: &resources.LabelSelector{MatchLabels: s.Spec.Selector}}, Ports: s.ports()}
@@ -57,9 +61,10 @@ func MeshServicesOf(s *Service, ns *Namespace, pods []*Pod) ([]*resources.Resour
 func (s *Service) ofPod(p *Pod, mesh string) (*resources.Resource, error) {
 	spec := resources.MeshService{Selector: resources.MeshServiceSelector{
 		DataplaneRef: &resources.DataplaneRef{Name: p.Metadata.Name}}, Ports: s.ports()}
+	named := p.named()
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
-		number := port.target(p)
+		number := port.target(named)
 		if number == 0 || !isTCP(port.Protocol) || len(spec.Ports) >= resources.MaxServicePorts ||
 			slices.ContainsFunc(spec.Ports, func(has resources.MeshServicePort) bool { return has.Port == number }) {
 			continue
@@ -130,6 +135,17 @@ func vips(addresses []string) (json.RawMessage, error) {
 		status.VIPs = append(status.VIPs, vip{ip})
 	}
 	return json.Marshal(status)
+}
+
+// crowded reports whether the Service has more ports than a MeshService may have.
+func (s *Service) crowded() bool {
+	n := 0
+	for i := range s.Spec.Ports {
+		if isTCP(s.Spec.Ports[i].Protocol) {
+			n++
+		}
+	}
+	return n > resources.MaxServicePorts
 }
 
 // ports returns the TCP ports of the MeshService.

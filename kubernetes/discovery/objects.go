@@ -142,6 +142,10 @@ type (
 	}
 )
 
+// maxPorts limits the ports of a pod that are kept: more than its proxy can serve. What a namespace's author writes there is
+// compared with all of the namespace's Services, again with each change.
+const maxPorts = 1000
+
 // annotationIgnore keeps a Service out of the mesh. Source: Kuma.
 const annotationIgnore = "kuma.io/ignore"
 
@@ -172,6 +176,7 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 			}
 		}
 	}
+	p.boundPorts()
 	var kept []podCondition
 	for _, c := range p.Status.Conditions {
 		if c.Type == conditionReady {
@@ -188,6 +193,21 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 		p.Status.InitContainerStatuses = nil
 	}
 	return p, nil
+}
+
+// boundPorts leaves out the ports of the pod's containers above maxPorts. Those of init containers lead nowhere.
+func (p *Pod) boundPorts() {
+	for i := range p.Spec.InitContainers {
+		p.Spec.InitContainers[i].Ports = nil
+	}
+	room := maxPorts
+	for i := range p.Spec.Containers {
+		ports := &p.Spec.Containers[i].Ports
+		if len(*ports) > room {
+			*ports = slices.Clone((*ports)[:room])
+		}
+		room -= len(*ports)
+	}
 }
 
 // readService reads a Service, with the only annotations that matter here.

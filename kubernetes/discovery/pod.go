@@ -66,7 +66,7 @@ func (p *Pod) earlierProxy() *proxy {
 			has = c.RestartPolicy == alwaysRestarts
 		}
 	}
-	if !has || out == nil || out.mesh == "" {
+	if !has || out == nil || out.mesh == "" || len(out.past) > injection.MaxPast {
 		return nil
 	}
 	return out
@@ -88,16 +88,37 @@ func portOf(text string) uint32 {
 	return uint32(n)
 }
 
-// goesPast reports whether traffic to a port bypasses the proxy.
-func (is *proxy) goesPast(port uint32) bool {
-	return slices.ContainsFunc(is.past, func(ports string) bool {
+// portRange is a range of ports.
+type portRange struct{ first, last uint32 }
+
+func (r portRange) has(port uint32) bool { return r.first <= port && port <= r.last }
+
+// bypassed returns the ports that bypass the proxy.
+func (is *proxy) bypassed() []portRange {
+	out := make([]portRange, 0, len(is.past))
+	for _, ports := range is.past {
 		first, last, isRange := strings.Cut(strings.TrimSpace(ports), "-")
 		if !isRange {
 			last = first
 		}
-		a, b := portOf(first), portOf(last)
-		return a > 0 && a <= port && port <= b
-	})
+		if one := (portRange{portOf(first), portOf(last)}); one.first > 0 {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// named returns the ports of a pod that have a name.
+func (p *Pod) named() map[string]uint32 {
+	out := map[string]uint32{}
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			if _, has := out[port.Name]; !has && port.Name != "" && isTCP(port.Protocol) {
+				out[port.Name] = port.ContainerPort
+			}
+		}
+	}
+	return out
 }
 
 // addresses returns the addresses of a pod, of all families.

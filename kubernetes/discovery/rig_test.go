@@ -187,7 +187,10 @@ func leaving(metadata m) { metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z
 
 func service(t testing.TB, name string, spec m) *apiserver.Object {
 	t.Helper()
-	spec["selector"], spec["ports"] = m{"app": "web"}, []any{m{"port": 80}}
+	spec["selector"] = m{"app": "web"}
+	if spec["ports"] == nil {
+		spec["ports"] = []any{m{"port": 80}}
+	}
 	return parsed(t, m{"kind": "Service", "metadata": m{"name": name, "namespace": "shop", "uid": "uid-" + name}, "spec": spec})
 }
 

@@ -3,6 +3,7 @@ package discovery
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -150,6 +151,7 @@ func (p *pass) pod(s *space, name string, services []*Service) {
 	p.marks = append(p.marks, key)
 	var want *resources.Resource
 	var problems []Problem
+	stays := false // the version that is stored
 	pod, operators := s.pods[name], s.name == p.d.Home.OperatorsNamespace()
 	if pod != nil {
 		var err error
@@ -159,7 +161,10 @@ func (p *pass) pod(s *space, name string, services []*Service) {
 			want, problems, err = DataplaneOf(pod, services, node)
 			problems = slices.Concat(problems, pod.estranged(p.authority), p.d.unprovenLocked(pod))
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errTooBig):
+			problems, stays = append(problems, problem(ReasonTooBig, "%v", err)), true
+		case err != nil:
 			problems = append(problems, problem(ReasonInvalid, "%v", err))
 		}
 	}
@@ -168,7 +173,7 @@ func (p *pass) pod(s *space, name string, services []*Service) {
 		problems = append(problems, p.put(want)...)
 	}
 	for mesh := range p.d.meshes {
-		if key.Mesh = mesh; want == nil || key != want.Key {
+		if key.Mesh = mesh; !stays && (want == nil || key != want.Key) {
 			p.remove(p.snap.Get(key))
 		}
 	}

@@ -29,6 +29,10 @@ type Record struct {
 	Probes []Probe `json:"probes,omitempty"`
 }
 
+// MaxPast limits the ports, and ranges of ports, that bypass a proxy: those of the annotation, of its readiness and of its
+// probes. A Record with more is none, whoever wrote it.
+const MaxPast = maxList + 2
+
 // Variable is a variable of a container, with its value as text. Source: the API of Kubernetes, v1.
 type Variable struct {
 	Name  string `json:"name"`
@@ -42,7 +46,7 @@ func RecordIn(env []Variable) *Record {
 			continue
 		}
 		out := &Record{}
-		if json.Unmarshal([]byte(one.Value), out) != nil || out.Mesh == "" {
+		if json.Unmarshal([]byte(one.Value), out) != nil || out.Mesh == "" || len(out.PastInbound) > MaxPast {
 			return nil
 		}
 		return out
