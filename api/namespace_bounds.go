@@ -12,7 +12,8 @@ import (
 // carries it. The system namespace, and resources in no namespace, belong to the operator and have no limits. A zero
 // field means its default.
 type NamespaceLimits struct {
-	// ServicePorts bounds the ports of all MeshServices: each is a cluster of the zone's ingress.
+	// ServicePorts bounds the ports of all MeshServices: each is a cluster of the zone's ingress. Long lists of identities
+	// count as more ports.
 	ServicePorts int
 	// Dataplanes bounds the Dataplanes: each is an endpoint of every service that selects it.
 	Dataplanes int
@@ -34,7 +35,8 @@ type namespaceBound struct {
 var namespaceBounds = map[resources.Type]*namespaceBound{
 	resources.TypeMeshService: {
 		field: "spec.ports", what: "ports of MeshServices", flag: "--namespace-service-ports",
-		why:   "the ingress, which all namespaces share, has a cluster for each",
+		why: fmt.Sprintf("the ingress, which all namespaces share, has a cluster for each, and clients' proxies have all identities for each, "+
+			"of which %d bytes count as another port", identityRoom),
 		most:  func(l NamespaceLimits) int { return cmp.Or(l.ServicePorts, DefaultNamespaceServicePorts) },
 		count: servicePorts,
 	},
@@ -69,13 +71,17 @@ func (l NamespaceLimits) Over(r *resources.Resource, total int) string {
 	return bound.over(r, total, bound.most(l))
 }
 
+// identityRoom is how many bytes of a MeshService's identities count as another port. All clients' proxies get them for each
+// port.
+const identityRoom = 4 << 10
+
 // servicePorts counts the ports of a MeshService. One without ports still counts, because it takes memory.
 func servicePorts(r *resources.Resource) int {
 	spec, err := resources.SpecAs[resources.MeshService](r)
 	if err != nil {
 		return 1
 	}
-	return max(len(spec.Ports), 1)
+	return max(len(spec.Ports), 1) + spec.IdentityBytes()/identityRoom
 }
 
 // counted identifies what one limit counts.

@@ -41,6 +41,10 @@ func TestNamespacesAreBounded(t *testing.T) {
 		{service("a", "two", 1) + "---\n" + service("a", "three", 1), ""}, // one frees room for the other
 		{service("c", "one", 3) + "---\n" + service("c", "two", 3), "would have 6 ports of MeshServices"},
 		{service("old", "large", 5), ""},
+		{strings.Replace(service("d", "one", 2), "{ports:", fmt.Sprintf("{identities: [{type: SpiffeID, value: %q}], ports:",
+			"spiffe://default.zone-1.mesh.local/ns/d/"+strings.Repeat("a", 4<<10)), 1), ""},
+		{strings.Replace(service("e", "one", 2), "{ports:", fmt.Sprintf("{identities: [{type: SpiffeID, value: %q}], ports:",
+			"spiffe://default.zone-1.mesh.local/ns/e/"+strings.Repeat("a", 6<<10)), 1), "would have 5 ports"},
 		{service("old", "large", 6), "would have 6 ports"},
 		{dataplane("a", "one") + "---\n" + dataplane("a", "two"), ""},
 		{dataplane("a", "three"), "would have 3 Dataplanes, want at most 2"},

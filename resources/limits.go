@@ -29,6 +29,8 @@ const (
 	MaxServicePorts = 256
 	// MaxServiceIdentities bounds the identities of one MeshService: each client's proxy gets all of them for each port.
 	MaxServiceIdentities = 1000
+	// MaxServiceIdentityBytes bounds their texts, counted once for each port, for the same reason.
+	MaxServiceIdentityBytes = 1 << 20
 	// MaxPolicyItems bounds `to`, `from` and `rules` of one policy: each proxy that it selects merges all of them, while
 	// the changes of others wait.
 	MaxPolicyItems = 1000

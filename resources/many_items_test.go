@@ -57,6 +57,41 @@ func TestListsThatProxiesPayFor(t *testing.T) {
 	}
 }
 
+// TestIdentitiesThatProxiesPayFor checks that neither users nor peers may give a service identities of which each client's proxy
+// would have more than a MiB, since it has all of them for each port.
+func TestIdentitiesThatProxiesPayFor(t *testing.T) {
+	t.Parallel()
+	home := resources.Home{Zone: "zone-1"}
+	service := func(ports, identities int) *resources.Resource {
+		var s resources.MeshService
+		for i := range ports {
+			s.Ports = append(s.Ports, resources.MeshServicePort{Port: uint32(1 + i)})
+		}
+		id := "spiffe://default.zone-1.mesh.local/ns/payments/sa/"
+		id += strings.Repeat("a", 1024-len(id))
+		for range identities {
+			s.Identities = append(s.Identities, resources.ServiceIdentity{Type: "SpiffeID", Value: id})
+		}
+		spec, err := resources.NewSpecOf(resources.TypeMeshService, &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return home.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "payments",
+			Name: "r"}, Spec: spec})
+	}
+	for _, row := range []struct {
+		ports, identities int
+		refused           bool
+	}{{0, 1000, false}, {1, 1000, false}, {2, 512, false}, {2, 513, true}, {256, 4, false}, {256, 5, true}} {
+		r := service(row.ports, row.identities)
+		for who, err := range map[string]error{"users": resources.Validate(r, home), "peers": resources.ValidatePeer(r, "")} {
+			if (err != nil) != row.refused || err != nil && !strings.Contains(err.Error(), "spec.identities: have ") {
+				t.Errorf("%d identities for %d ports of %s: %v", row.identities, row.ports, who, err)
+			}
+		}
+	}
+}
+
 // TestTextsThatProxiesPayFor checks the limits on texts of which a proxy has a copy for each outbound that a policy is
 // for.
 func TestTextsThatProxiesPayFor(t *testing.T) {

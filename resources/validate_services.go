@@ -52,6 +52,11 @@ func (v *validation) meshService(s *MeshService) {
 		!v.few(len(s.Identities), MaxServiceIdentities, at.field("identities")) {
 		return
 	}
+	if size := s.IdentityBytes(); size > MaxServiceIdentityBytes {
+		v.fail(at.field("identities"), "have %d bytes, counted once for each of the ports, want at most %d: use fewer, or shorter ones",
+			size, MaxServiceIdentityBytes)
+		return
+	}
 	taken := map[string]*fieldPath{}
 	for i := range s.Ports {
 		inside := at.field("ports").item(i)
@@ -69,6 +74,14 @@ func (v *validation) meshService(s *MeshService) {
 			v.fail(inside.field("type"), "want ServiceTag or SpiffeID, got %q", shorten(id.Type))
 		}
 	}
+}
+
+// IdentityBytes returns the size of what a client's proxy gets of the identities: all of them, for each port.
+func (s *MeshService) IdentityBytes() (size int) {
+	for _, id := range s.Identities {
+		size += len(id.Value)
+	}
+	return size * max(len(s.Ports), 1)
 }
 
 // serviceIdentity checks that a service does not use an identity of another zone. For paths in the default form, it
