@@ -34,6 +34,9 @@ const (
 	// MaxPolicyItems bounds `to`, `from` and `rules` of one policy: each proxy that it selects merges all of them, while
 	// the changes of others wait.
 	MaxPolicyItems = 1000
+	// MaxRouteConfBytes bounds a `default` in `to` of a MeshRetry or a MeshLoadBalancingStrategy: a client's proxy has it again
+	// in each route to each service.
+	MaxRouteConfBytes = 32 << 10
 	// MaxZoneTrustBytes bounds the spec of a MeshTrust of a zone, which has its own authorities only: a few, of about 1
 	// KiB each.
 	MaxZoneTrustBytes = 32 << 10

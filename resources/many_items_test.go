@@ -107,6 +107,11 @@ func TestTextsThatProxiesPayFor(t *testing.T) {
 	}{
 		"answers of health checks": {resources.TypeMeshHealthCheck, `{"tcp":{"receive":[%s]}}`, receive, 2,
 			"tcp.receive: want at most 131072 bytes in all", true},
+		"headers of retries": {resources.TypeMeshRetry, `{"http":{"retriableRequestHeaders":[%s]}}`,
+			`{"name":"` + strings.Repeat("a", 100) + `","type":"Present"}`, 253, "spec.to[0].default: has ", true},
+		"failover of balancing": {resources.TypeMeshLoadBalancingStrategy,
+			`{"localityAwareness":{"crossZone":{"failover":[{"to":{"type":"Only","zones":[%s]}}]}}}`,
+			`"` + strings.Repeat("a", 60) + `"`, 518, "spec.to[0].default: has ", true},
 		"bodies of logs": {resources.TypeMeshAccessLog,
 			`{"backends":[{"type":"OpenTelemetry","openTelemetry":{"endpoint":"a.example:4317","body":{"arrayValue":{"values":[%s]}}}}]}`,
 			`{"stringValue":` + plain + `}`, 16, "want at most 65536 bytes, got", false},

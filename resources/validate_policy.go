@@ -130,6 +130,10 @@ func (v *validation) to(to *PolicyTo, at *fieldPath) {
 	if len(to.Hostnames) > 0 {
 		v.fail(at.field("hostnames"), "only a MeshHTTPRoute has hostnames")
 	}
+	if t := v.resource.Type; len(to.Default) > MaxRouteConfBytes && (t == TypeMeshRetry || t == TypeMeshLoadBalancingStrategy) {
+		v.fail(at.field("default"), "has %d bytes, want at most %d: each route of each client's proxy has it", len(to.Default), MaxRouteConfBytes)
+		return
+	}
 	v.conf("to", to.Default, at.field("default"))
 }
 

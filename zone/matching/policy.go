@@ -54,6 +54,9 @@ func NewPolicy(r *resources.Resource, systemNamespace string) *Policy {
 	return p
 }
 
+// Owner returns the owner of the policy.
+func (p *Policy) Owner() resources.Owner { return resources.OwnerOf(p.Resource, p.systemNamespace) }
+
 func (p *Policy) read(spec *resources.Policy) {
 	if spec.TargetRef != nil {
 		p.Target = spec.TargetRef

@@ -2,10 +2,12 @@ package matching
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 )
 
-// RouteTable holds the routes of one type (MeshHTTPRoute or MeshTCPRoute) that apply to a proxy. It is immutable.
+// RouteTable holds the routes of one type (MeshHTTPRoute or MeshTCPRoute) that apply to a proxy. It is not safe for concurrent
+// use.
 type RouteTable struct {
 	builder *toBuilder
 	// tagged is ToInput.Tagged.
@@ -13,6 +15,9 @@ type RouteTable struct {
 	proxy  *Proxy
 	// Warnings report references that resolve to nothing, and routes that have no effect.
 	Warnings []Warning
+
+	// known holds the results of For, by the positions of items.
+	known map[string][]RouteRule
 }
 
 // RouteRule defines the handling of the requests that satisfy one match. Only the first matching rule of a list
@@ -43,7 +48,7 @@ func NewRouteTable(in ToInput) *RouteTable {
 // For returns the rules for a service, or for one of its sections, in the order in which the proxy tries them: more
 // specific matches first, among equals those of the route that comes last in the order of Compare. Of rules with the
 // same match, it returns only the first. Nothing is merged: only one rule may match each request (seed 000, "Problem
-// 2").
+// 2"). Services with the same items, as those that a route selects by labels, share the result: callers must not change it.
 func (t *RouteTable) For(service ResourceKey) []RouteRule {
 	b := t.builder
 	at := slices.Concat(b.onMesh, b.named[service])
@@ -55,13 +60,25 @@ func (t *RouteTable) For(service ResourceKey) []RouteRule {
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
+	if len(at) == 0 {
+		return nil
+	}
+	text := fmt.Sprint(at)
+	if rules, known := t.known[text]; known {
+		return rules
+	}
 	slices.Reverse(at)
 	var rules []RouteRule
 	for _, i := range at {
 		rules = append(rules, routeRules(b.items[i])...)
 	}
 	sortByMatch(rules, func(r *RouteRule) json.RawMessage { return r.Match })
-	return firstOfEach(rules)
+	rules = firstOfEach(rules)
+	if t.known == nil {
+		t.known = map[string][]RouteRule{}
+	}
+	t.known[text] = rules
+	return rules
 }
 
 // routeRules returns the rules of one item, one for each match. It skips malformed rules.

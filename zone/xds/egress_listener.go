@@ -32,6 +32,7 @@ func (s *sender) resolveEgress() []door {
 			continue
 		}
 		for _, b := range s.backendsOf(d.Resource) {
+			b = s.needs(b)
 			at := door{b.name, b.sni()}
 			if other := taken[at.sni]; other != "" {
 				s.problem(b.name, "the egress does not reach it: it has the server name of "+other)

@@ -180,6 +180,7 @@ func (s *sender) resolveNamed() (found []*destined) {
 					continue // an outbound of the Dataplane, or a service that comes first, has the address
 				}
 				taken[listen] = true
+				b = s.needs(b) // only now: it becomes a cluster
 				found = append(found, s.destine(&outbound{listen: listen, field: b.name,
 					redirected: s.target.capture.port != 0, assigned: slices.Contains(service.Addresses, at)},
 					b, fmt.Sprintf("%s@%s:%d", b.name, listen.address, listen.port)))
@@ -207,7 +208,7 @@ func (s *sender) backendsOf(r *resources.Resource) []*backend {
 	var out []*backend
 	for _, section := range d.Sections() {
 		if b, ok := newBackend(d, section); ok {
-			out = append(out, s.needs(b))
+			out = append(out, b)
 		}
 	}
 	return out

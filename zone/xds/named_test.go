@@ -64,6 +64,9 @@ func TestManyNamesOfOneOwner(t *testing.T) {
 	if n := strings.Count(names, "internal\n"); n != maxNamed || len(listeners) < maxNamed {
 		t.Errorf("%d names, %d listeners", n, len(listeners))
 	}
+	if n := len(session.proxy.state.Load().served(kindCluster)); n > maxNamed+1 { // one is of the application
+		t.Errorf("%d clusters for %d listeners", n, len(listeners))
+	}
 }
 
 // TestNamesOfACluster: where the resolver of the cluster knows the names, the proxy answers no queries, and listens on what

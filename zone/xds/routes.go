@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -17,6 +18,14 @@ import (
 // route with its whole rule, so a small policy can make a large table, held by the zone and, for a service, by the
 // proxies of all its clients.
 const maxRouteBytes = 2 << 20
+
+const (
+	// maxOwnerRouteBytes limits the rules by which one owner of a namespace, or one other zone, configures a proxy, counted as
+	// for maxRouteBytes, and once for each service: one route may be for a thousand services.
+	maxOwnerRouteBytes = 16 << 20
+	// maxTableBytes limits the routes to one service as the proxy has them, each with what other policies say of it.
+	maxTableBytes = 16 << 20
+)
 
 // httpRoute is a decoded rule of a MeshHTTPRoute.
 type httpRoute struct {
@@ -34,10 +43,14 @@ func (s *sender) httpRoutes(b *backend) []httpRoute {
 	size := 0
 	for i := range rules {
 		at := rules[i].Origin.KRI().String()
-		if size += len(rules[i].Match) + len(rules[i].Conf); size > maxRouteBytes {
+		this := len(rules[i].Match) + len(rules[i].Conf)
+		if size += this; size > maxRouteBytes {
 			s.problem(at, fmt.Sprintf(
 				"the routes to one service exceed %d bytes: this one and later ones are omitted",
 				maxRouteBytes))
+			break
+		}
+		if !s.spends(&rules[i], this) {
 			break
 		}
 		r, ok := s.httpRoute(&rules[i], b)
@@ -47,6 +60,29 @@ func (s *sender) httpRoutes(b *backend) []httpRoute {
 		out = append(out, r)
 	}
 	return out
+}
+
+// spends counts the bytes of a rule against what its owner may have in this proxy, and reports whether that is enough.
+func (s *sender) spends(rule *matching.RouteRule, size int) bool {
+	owner := rule.Origin.Policy.Owner()
+	switch {
+	case owner.IsGlobal():
+		return true
+	case owner.Zone != s.target.match.Zone:
+		owner.Namespace = "" // its zone decides whose it is
+	case owner.IsOperator():
+		return true
+	}
+	if s.spent[owner]+size > maxOwnerRouteBytes {
+		s.problem(rule.Origin.KRI().String(), fmt.Sprintf("the routes of one namespace, or of one other zone, exceed %d bytes for all services together: "+
+			"those to further services are omitted", maxOwnerRouteBytes))
+		return false
+	}
+	if s.spent == nil {
+		s.spent = map[resources.Owner]int{}
+	}
+	s.spent[owner] += size
+	return true
 }
 
 // httpRoute decodes a rule for traffic to b, and resolves its backends; ok is false if it does not decode.
@@ -83,7 +119,7 @@ func (s *sender) resolveRule(r *httpRoute, b *backend) {
 // tcpRoutes returns the shares of a service's connections; nil without a route.
 func (s *sender) tcpRoutes(b *backend) []weighted {
 	rules := s.tcp.For(b.key())
-	if len(rules) == 0 {
+	if len(rules) == 0 || !s.spends(&rules[0], len(rules[0].Conf)) {
 		return nil
 	}
 	var conf resources.TCPRouteConf
@@ -97,6 +133,7 @@ func (s *sender) tcpRoutes(b *backend) []weighted {
 // routes builds the table of an HTTP outbound: the MeshHTTPRoutes, and the service itself for all other requests.
 func (s *sender) routes(d *destined) (*resource, error) {
 	host := &routev3.VirtualHost{Name: d.name, Domains: []string{"*"}}
+	size := 0
 	for i := range d.httpRoutes {
 		r := &d.httpRoutes[i]
 		route := &routev3.Route{Name: r.rule.Origin.KRI().String(), Match: routeMatch(&r.match)}
@@ -113,6 +150,11 @@ func (s *sender) routes(d *destined) (*resource, error) {
 		if err := route.Validate(); err != nil { // one bad rule must not keep the proxy from the rest
 			s.problem(route.Name, "proxies refuse a rule, which is omitted: "+err.Error())
 			continue
+		}
+		if size += proto.Size(route); size > maxTableBytes {
+			s.problem(route.Name, fmt.Sprintf("the routes to one service take more than %d bytes of the proxy, with what other policies say of each: "+
+				"this one and later ones are omitted", maxTableBytes))
+			break
 		}
 		host.Routes = append(host.Routes, route)
 	}

@@ -70,6 +70,8 @@ type sender struct {
 
 	listens  map[string]bool // by listener name
 	backends map[string]*backend
+	// spent is how much of maxOwnerRouteBytes owners have used.
+	spent map[resources.Owner]int
 	// table holds the address of each name that the proxy answers for.
 	table map[string]netip.Addr
 	// gateway holds the routes of the gateway that the proxy serves, and from the proxy's fields in its logs.
