@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,32 +110,81 @@ func (n *network) exported() []*backend {
 	})
 }
 
-// maxSubsets limits the subsets of one port that an ingress serves.
-const maxSubsets = 32
+// maxSubsets limits the subsets of one port that an ingress serves, and maxOwnerSubsets those of all services of an owner of a
+// namespace: each is a cluster of the ingress, which all namespaces share.
+const maxSubsets, maxOwnerSubsets = 32, 1000
 
-// subsets returns the subsets of this zone's services that the known routes of all zones send to.
+// askedSubset is a subset of a port that a route sends to.
+type askedSubset struct {
+	*backend
+
+	// first orders the owners of routes: operators and the owner of the service come first. turn counts what one owner's routes
+	// ask for of the port.
+	first, turn int
+}
+
+// subsets returns the subsets of this zone's services that the known routes of all zones send to. Each owner of routes has
+// the same share of a port, so that no other can use up what there is of a service.
 func (n *network) subsets() []*backend {
-	var out []*backend
-	of := map[string]int{} // by port
+	type share struct {
+		of    string // a port, or a subset
+		owner resources.Owner
+	}
+	var all []askedSubset
+	turns, known := map[share]int{}, map[share]bool{}
 	for _, t := range []resources.Type{resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute} {
 		for r := range n.store.Snapshot().List(store.Query{Type: t}) {
 			refs := resources.SubsetBackends(r)
 			if len(refs) == 0 {
 				continue
 			}
-			from := matching.NewPolicy(r, n.home.SystemNamespace).Referrer()
+			policy := matching.NewPolicy(r, n.home.SystemNamespace)
+			from, owner := policy.Referrer(), policy.Owner()
+			if owner.Zone != n.home.Zone {
+				owner.Namespace = "" // its zone decides whose it is
+			}
 			for i := range refs {
 				for _, b := range n.subsetPorts(from, &refs[i]) {
-					whole := b.key().String()
-					if of[whole] < maxSubsets && !slices.ContainsFunc(out, func(o *backend) bool { return o.name == b.name }) {
-						of[whole]++
-						out = append(out, b)
+					port := share{b.key().String(), owner}
+					if turns[port] == maxSubsets || known[share{b.name, owner}] {
+						continue
 					}
+					one := askedSubset{backend: b, first: 1, turn: turns[port]}
+					known[share{b.name, owner}] = true
+					turns[port]++
+					if owner.IsGlobal() || owner == (resources.Owner{Zone: n.home.Zone}) || owner == n.ownerOf(b) {
+						one.first = 0
+					}
+					all = append(all, one)
 				}
 			}
 		}
 	}
+	slices.SortStableFunc(all, func(a, b askedSubset) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.turn, b.turn)) })
+	return n.servedSubsets(all)
+}
+
+// servedSubsets returns those for which there is room, each once.
+func (n *network) servedSubsets(all []askedSubset) []*backend {
+	var out []*backend
+	ofPort, ofOwner, taken := map[string]int{}, map[resources.Owner]int{}, map[string]bool{}
+	for i := range all {
+		b := all[i].backend
+		port, owner := b.key().String(), n.ownerOf(b)
+		if taken[b.name] || ofPort[port] == maxSubsets || !owner.IsOperator() && ofOwner[owner] == maxOwnerSubsets {
+			continue
+		}
+		taken[b.name] = true
+		ofPort[port]++
+		ofOwner[owner]++
+		out = append(out, b)
+	}
 	return out
+}
+
+// ownerOf returns the owner of a backend's service.
+func (n *network) ownerOf(b *backend) resources.Owner {
+	return resources.OwnerOf(b.service.Resource, n.home.SystemNamespace)
 }
 
 func namesSubset(route *resources.Resource) bool {

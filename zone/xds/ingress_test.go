@@ -2,6 +2,7 @@ package xds
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -47,6 +48,66 @@ spec: {selector: {dataplaneLabels: {matchLabels: {app: vault}}}, ports: [{port: 
 		if got[sni] != want {
 			t.Errorf("%s leads to %q, want %q", sni, got[sni], want)
 		}
+	}
+}
+
+// TestSubsetsOfOneOwnersRoutes: however many subsets of a service one namespace or one other zone asks for, the ingress serves
+// those that the service's owner, operators and others ask for; and however many an owner has, not more than its share.
+func TestSubsetsOfOneOwnersRoutes(t *testing.T) {
+	t.Parallel()
+	s := store.NewMemory()
+	var batch store.Batch
+	put := func(typ resources.Type, namespace, name, zone string, spec map[string]any) {
+		r := testResource(resources.Key{Type: typ, Mesh: "default", Namespace: namespace, Name: name}, nil, spec)
+		if zone != "" {
+			r.Labels[resources.LabelZone], r.Labels[resources.LabelOrigin] = zone, resources.OriginGlobal
+		}
+		batch.Ops = append(batch.Ops, store.Op{Put: r})
+	}
+	route := func(namespace, name, zone, service, of string, versions ...string) {
+		var refs []any
+		for _, version := range versions {
+			refs = append(refs, map[string]any{"kind": "MeshServiceSubset", "name": service, "namespace": of, "port": 80,
+				"tags": map[string]any{"version": version}})
+		}
+		put(resources.TypeMeshTCPRoute, namespace, name, zone, map[string]any{"to": []any{map[string]any{
+			"targetRef": map[string]any{"kind": "MeshService", "name": service, "namespace": of},
+			"rules":     []any{map[string]any{"default": map[string]any{"backendRefs": refs}}}}}})
+	}
+	names := func(prefix string, n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprint(prefix, i))
+		}
+		return out
+	}
+	service := func(namespace, name string) {
+		put(resources.TypeMeshService, namespace, name, "", map[string]any{"ports": []any{map[string]any{"port": 80}}})
+	}
+	service("shop", "s")
+	route("aaa", "a", "", "s", "shop", names("junk-", 3*maxSubsets)...)
+	route("aaa", "a-2", "", "s", "shop", names("more-", 3*maxSubsets)...)
+	route("shop", "z", "", "s", "shop", "own")
+	route("zzz", "z", "", "s", "shop", "other")
+	for i := range 2 * maxOwnerSubsets / maxSubsets {
+		service("many", fmt.Sprint("m-", i))
+		route("many", fmt.Sprint("m-", i), "", fmt.Sprint("m-", i), "many", names("v", maxSubsets)...)
+	}
+	if _, err := s.Apply(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	versions, many := map[string]bool{}, 0
+	for _, b := range testProxies(s).network.subsets() {
+		if b.service.KRI.Namespace == "many" {
+			many++
+			continue
+		}
+		versions[b.subset["version"]] = true
+	}
+	if !versions["own"] || !versions["other"] || len(versions) != maxSubsets {
+		t.Errorf("the ingress serves %d versions: %v", len(versions), versions)
+	}
+	if many != maxOwnerSubsets {
+		t.Errorf("the ingress serves %d subsets of one owner, want %d", many, maxOwnerSubsets)
 	}
 }
 
