@@ -135,7 +135,7 @@ func TestLocalitiesKeepAll(t *testing.T) {
 				if shared > 1 != (one.name != "" && one.endpoints[0].ingress != "") || shared > 1 && len(addresses) > 1 {
 					t.Fatalf("locality %q has %v", one.name, one.endpoints)
 				}
-				if one.weight > 0 && one.endpoints[0].ingress != "" && int(one.weight) != len(addresses) {
+				if len(localities) > 1 && one.weight > 0 && one.endpoints[0].ingress != "" && int(one.weight) != len(addresses) {
 					t.Fatalf("%d addresses weigh %d", len(addresses), one.weight)
 				}
 				for e := range addresses {
