@@ -162,10 +162,13 @@ func (n *Names) name(generators []*generator, system string) {
 		}
 	}
 	for hostname, of := range claims {
-		winner := winnerOf(of)
+		winner, text := winnerOf(of), ""
 		for _, c := range of {
 			if c.service != winner {
-				c.service.Refused = append(c.service.Refused, Refused{c.generator.resource, ReasonCollision, collision(hostname, of, winner)})
+				if text == "" { // it is the same for all, of whom there may be thousands
+					text = collision(hostname, of, winner)
+				}
+				c.service.Refused = append(c.service.Refused, Refused{c.generator.resource, ReasonCollision, text})
 			} else if !slices.ContainsFunc(winner.Given, func(g Given) bool { return g.Hostname == hostname }) {
 				winner.Given = append(winner.Given, Given{hostname, c.generator.resource})
 			}

@@ -30,6 +30,27 @@ func TestTwoOnOneAddress(t *testing.T) {
 	}
 }
 
+// TestManyOfOneName: what it costs that nobody gets a name does not grow with the square of those who want it. Allocations are
+// counted, so it is not in parallel with others.
+func TestManyOfOneName(t *testing.T) {
+	cost := func(services int) float64 {
+		var all []*resources.Resource
+		for i := range services {
+			r := service(t, resources.TypeMeshService, "zone-1", "shop", fmt.Sprint("s-", i))
+			r.Labels["team"] = "a"
+			all = append(all, r)
+		}
+		generators := []*resources.Resource{hostnameGenerator(t, "g", `"meshService":{}`, `{{ label "team" }}.{{ .Namespace }}.internal`)}
+		if n := Of(all, generators, home); len(n.Find(all[0].Key).Refused) != 1 {
+			t.Fatalf("it has the name: %s", n.text())
+		}
+		return testing.AllocsPerRun(1, func() { Of(all, generators, home) })
+	}
+	if few, many := cost(100), cost(1000); many > 15*few {
+		t.Errorf("%.0f allocations for 100 services, %.0f for 1000", few, many)
+	}
+}
+
 // TestNamesThatReadAsAnother: the owner of a namespace gets no name that could be one of another namespace, whether or not
 // that has a service, by dots in a name or a label, or by a template of another generator.
 func TestNamesThatReadAsAnother(t *testing.T) {
