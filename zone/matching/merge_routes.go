@@ -11,10 +11,13 @@ func mergeRoutes(target, patch any) any {
 	if rules := mergeRules(listOf(t, "rules"), listOf(p, "rules")); len(rules) > 0 {
 		out["rules"] = rules
 	}
-	hostnames := slices.Clone(listOf(t, "hostnames"))
+	hostnames, known := slices.Clone(listOf(t, "hostnames")), map[string]bool{}
+	for _, h := range hostnames {
+		known[string(encodeConf(h))] = true
+	}
 	for _, h := range listOf(p, "hostnames") {
-		if !slices.ContainsFunc(hostnames, func(have any) bool { return string(encodeConf(have)) == string(encodeConf(h)) }) {
-			hostnames = append(hostnames, h)
+		if text := string(encodeConf(h)); !known[text] {
+			known[text], hostnames = true, append(hostnames, h)
 		}
 	}
 	if len(hostnames) > 0 {
@@ -29,13 +32,21 @@ func listOf(conf map[string]any, name string) []any {
 }
 
 func mergeRules(have, add []any) []any {
-	out := slices.Clone(have)
-	for _, rule := range add {
-		same := slices.IndexFunc(out, func(o any) bool { return matchesOf(o) == matchesOf(rule) })
-		if same >= 0 {
-			out = slices.Delete(out, same, same+1)
+	all := slices.Concat(have, add)
+	last := make(map[string]int, len(all)) // by matches: one policy may have thousands
+	replaced := make([]bool, len(all))
+	for i, rule := range all {
+		text := matchesOf(rule)
+		if at, same := last[text]; same && i >= len(have) {
+			replaced[at] = true
 		}
-		out = append(out, rule)
+		last[text] = i
+	}
+	out := all[:0]
+	for i, rule := range all {
+		if !replaced[i] {
+			out = append(out, rule)
+		}
 	}
 	return out
 }

@@ -45,3 +45,35 @@ func TestItemsOfTheSameLabelsAreResolvedOnce(t *testing.T) { // it counts alloca
 		t.Errorf("%.1f allocations for each item beside %d services: %.0f for one, %.0f for %d", perItem, services, one, many, items)
 	}
 }
+
+// TestARouteOfManyRules: merging a route costs what its rules are, and not their square. A document has room for thousands.
+func TestARouteOfManyRules(t *testing.T) { // it counts allocations, so it runs alone
+	service, err := matching.NewDestination(document{Name: "s", Zone: "zone-1", Spec: fields(t, "{ports: [{port: 80, appProtocol: http}]}")}.
+		resource(t, resources.TypeMeshService))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := matching.NewProxy(document{Name: "one", Zone: "zone-1", Spec: fields(t, "{networking: {address: 192.0.2.1}}")}.
+		resource(t, resources.TypeDataplane))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := func(n int) float64 {
+		var rules, names strings.Builder
+		for i := range n {
+			fmt.Fprintf(&rules, "{matches: [{path: {type: Exact, value: /%d}}], default: {}},", i)
+			fmt.Fprintf(&names, "h%d.example.org,", i)
+		}
+		policy := matching.NewPolicy(document{Name: "p", Zone: "zone-1", Spec: fields(t, "{to: [{targetRef: {kind: MeshService, name: s}, "+
+			"hostnames: ["+names.String()+"], rules: ["+rules.String()+"]}]}")}.resource(t, resources.TypeMeshHTTPRoute), "")
+		in := matching.ToInput{Type: resources.TypeMeshHTTPRoute, Proxy: proxy, Policies: []*matching.Policy{policy},
+			Destinations: matching.NewDestinations(matching.DestinationsConfig{Zone: "zone-1"}, []*matching.Destination{service})}
+		if rules := matching.To(in).ResourceRules; len(rules) == 0 {
+			t.Fatal("no rule")
+		}
+		return testing.AllocsPerRun(1, func() { matching.To(in) })
+	}
+	if few, many := cost(50), cost(500); many > 15*few {
+		t.Errorf("%.0f allocations for 50 rules, %.0f for 500", few, many)
+	}
+}
