@@ -28,7 +28,9 @@ type Policy struct {
 	order           Order
 	rules           []Rule
 	// traffic holds the rules of a TrafficTarget, which has no others.
-	traffic  []trafficRule
+	traffic []trafficRule
+	// allows counts what they allow.
+	allows   int
 	items    policyItems
 	problems []Warning
 }

@@ -2,6 +2,7 @@ package matching_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -75,5 +76,34 @@ func TestARouteOfManyRules(t *testing.T) { // it counts allocations, so it runs 
 	}
 	if few, many := cost(50), cost(500); many > 15*few {
 		t.Errorf("%.0f allocations for 50 rules, %.0f for 500", few, many)
+	}
+}
+
+// TestATrafficTargetOfManyTimesMany: sources, rules and matches of a few kilobytes each are multiplied up to a limit, and beyond
+// it they allow nothing.
+func TestATrafficTargetOfManyTimesMany(t *testing.T) { // it measures, so it runs alone
+	const sources, rules, matches = 500, 20, 100
+	list := func(n int, item string) string {
+		var out strings.Builder
+		for i := range n {
+			out.WriteString(strings.ReplaceAll(item, "%d", fmt.Sprint(i)) + ",")
+		}
+		return "[" + out.String() + "]"
+	}
+	specs := matching.NewTrafficSpecs("", []*resources.Resource{
+		document{Name: "g", Zone: "zone-1", Namespace: "shop", Spec: fields(t, "{matches: "+list(matches, "{name: m%d, pathRegex: /%d}")+"}")}.
+			resource(t, resources.TypeHTTPRouteGroup),
+		document{Name: "trust", Zone: "zone-1", Spec: fields(t, "{trustDomain: default.zone-1.mesh.local}")}.resource(t, resources.TypeMeshTrust)})
+	target := document{Name: "t", Zone: "zone-1", Namespace: "shop", Spec: fields(t, "{destination: {kind: ServiceAccount, name: a}, sources: "+
+		list(sources, "{kind: ServiceAccount, name: s%d}")+", rules: "+list(rules, "{kind: HTTPRouteGroup, name: g}")+"}")}.
+		resource(t, resources.TypeTrafficTarget)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	problems := matching.NewTrafficTarget(target, specs).Problems()
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 20<<20 {
+		t.Errorf("it took %d MiB", (after.TotalAlloc-before.TotalAlloc)>>20)
+	}
+	if len(problems) != 1 || !strings.Contains(problems[0].Text, "from here on it allows nothing") {
+		t.Errorf("its problems are %v", problems)
 	}
 }

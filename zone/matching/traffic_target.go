@@ -14,6 +14,10 @@ type HeaderMatch struct {
 	Name, Expression string
 }
 
+// maxAllows limits what one TrafficTarget allows: each source for each match of each rule. Small documents, multiplied, would
+// take all memory.
+const maxAllows = 20_000
+
 // trafficRule is a rule of a TrafficTarget and the ports that it applies to.
 type trafficRule struct {
 	rule  Rule
@@ -50,6 +54,9 @@ func NewTrafficTarget(r *resources.Resource, specs *TrafficSpecs) *Policy {
 		list = "specs"
 	}
 	for i, ref := range target.EffectiveRules() {
+		if p.allows > maxAllows {
+			break
+		}
 		at := trafficPlace{field: fmt.Sprintf("%s[%d]", list, i), index: i, port: target.Destination.Port}
 		p.readTrafficRule(&ref, specs, sources, at)
 	}
@@ -73,6 +80,9 @@ func (p *Policy) sources(target *resources.TrafficTarget, specs *TrafficSpecs) [
 	}
 	var out []resources.SpiffeIDMatch
 	for _, s := range target.Sources {
+		if len(out) > maxAllows {
+			break
+		}
 		for _, id := range specs.accounts(p, cmp.Or(s.Namespace, p.namespace), s.Name) {
 			out = append(out, resources.SpiffeIDMatch{Type: resources.MatchExact, Value: id})
 		}
@@ -119,6 +129,9 @@ func (p *Policy) readTrafficRule(ref *resources.TrafficRule, specs *TrafficSpecs
 		}
 	}
 	for i := range group.Matches {
+		if p.allows > maxAllows {
+			return
+		}
 		if m := &group.Matches[i]; len(ref.Matches) == 0 || slices.Contains(ref.Matches, m.Name) {
 			p.allow(sources, requests(m), at, nil)
 		}
@@ -156,6 +169,10 @@ func (p *Policy) allow(sources []resources.SpiffeIDMatch, m trafficMatch, at tra
 			return
 		}
 		ports = []uint32{*at.port}
+	}
+	if p.allows += len(sources); p.allows > maxAllows {
+		p.problem(at.field, fmt.Sprintf("each source for each match of each rule is more than %d: from here on it allows nothing", maxAllows))
+		return
 	}
 	rule := Rule{Origin: p.KRI, Index: at.index, Headers: m.headers, Order: &p.order, Made: &Made{}}
 	for i := range sources {
