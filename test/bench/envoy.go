@@ -23,6 +23,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
@@ -39,9 +40,13 @@ type envoyProcess struct {
 
 // extension returns a typed extension whose configuration is fields, merged with message if it is not nil.
 func extension(name, messageType string, message proto.Message, fields object) (object, error) {
-	config := object{}
+	config := object{"@type": "type.googleapis.com/" + messageType}
 	if message != nil {
-		raw, err := protojson.Marshal(message)
+		packed, err := anypb.New(message)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := protojson.Marshal(packed)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +57,6 @@ func extension(name, messageType string, message proto.Message, fields object) (
 	for k, v := range fields {
 		config[k] = v
 	}
-	config["@type"] = "type.googleapis.com/" + messageType
 	return object{"name": name, "typed_config": config}, nil
 }
 

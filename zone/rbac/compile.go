@@ -34,7 +34,7 @@ type segment struct {
 
 // compiledMatcher gives the same answers as listMatcher, but looks identities up instead of testing them one by one.
 // Segments follow each other in the order of the list. A segment without an answer for a request passes it to the next.
-func compiledMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
+func compiledMatcher(list []*step, by toldBy) *xdsmatcher.Matcher {
 	segments, last := segmentsOf(list)
 	for _, s := range slices.Backward(segments) {
 		if s.tree {
@@ -43,16 +43,16 @@ func compiledMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
 			last = ask(matcherList(writeList(s.items), last))
 		}
 	}
-	return matcherList(inFront(by), last)
+	return matcherList(frontmost.by(by), last)
 }
 
 // segmentsOf cuts the steps into segments. It also returns the action for requests that no segment answers. A step's
 // narrow and wide items may come in either order, so each step begins with those that need no new segment.
-func segmentsOf(list []step) ([]segment, *onMatch) {
+func segmentsOf(list []*step) ([]segment, *onMatch) {
 	c := newCutter(list)
 	var narrow, wide []item
 	for rank := range list {
-		s := &list[rank]
+		s := list[rank]
 		narrow, wide = narrow[:0], wide[:0]
 		for i := range s.entries {
 			e := &s.entries[i]
@@ -78,7 +78,7 @@ func segmentsOf(list []step) ([]segment, *onMatch) {
 
 // cutter collects the segments of a list.
 type cutter struct {
-	list     []step
+	list     []*step
 	segments []segment
 	// room is the buffer for the next items. It holds the items of all steps, and each segment uses a part of it.
 	room []item
@@ -86,7 +86,7 @@ type cutter struct {
 	keys []string
 }
 
-func newCutter(list []step) *cutter {
+func newCutter(list []*step) *cutter {
 	n := 0
 	for i := range list {
 		n += len(list[i].entries)
@@ -128,7 +128,7 @@ func (c *cutter) isWide(e *entry) bool {
 	return to-from == wideFrom && strings.HasPrefix(c.keys[to], prefix)
 }
 
-func identityKeys(list []step) []string {
+func identityKeys(list []*step) []string {
 	var keys []string
 	for i := range list {
 		for j := range list[i].entries {

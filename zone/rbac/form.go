@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"cmp"
 	"fmt"
 
 	xdsmatcher "github.com/cncf/xds/go/xds/type/matcher/v3"
@@ -57,44 +58,47 @@ func (f Form) chosen(rules matching.Rules) Form {
 	return FormFor(rules)
 }
 
-func (f Form) matcher(list []step, by toldBy) *xdsmatcher.Matcher {
+// matcher writes steps. The error is why Envoy would refuse them.
+func (f Form) matcher(list []*step, by toldBy) (*xdsmatcher.Matcher, error) {
+	var m *xdsmatcher.Matcher
 	switch f {
 	case Compiled:
-		return compiledMatcher(list, by)
+		m = compiledMatcher(list, by)
 	case Plaintext:
-		return plaintextMatcher(list, by)
+		m = plaintextMatcher(list, by)
+	default:
+		return listMatcher(list, by)
 	}
-	return listMatcher(list, by)
+	return m, m.Validate()
 }
 
 // HTTPFilter returns the filter of an HTTP inbound (envoy.filters.http.rbac). It has a shadow matcher only if some rule
 // has allowWithShadowDeny. Envoy keeps statistics for each policy, under its KRI.
-func (f Form) HTTPFilter(rules matching.Rules) *httprbac.RBAC {
+func (f Form) HTTPFilter(rules matching.Rules) Filter {
 	f = f.chosen(rules)
 	by := toldByIn(rules)
-	filter := &httprbac.RBAC{
-		Matcher:               f.matcher(steps(rules, matching.HTTP, false), by),
-		ShadowRulesStatPrefix: dryRunPrefix,
-		TrackPerRuleStats:     true,
-	}
+	filter := &httprbac.RBAC{ShadowRulesStatPrefix: dryRunPrefix, TrackPerRuleStats: true}
+	var refused, shadowRefused error
+	filter.Matcher, refused = f.matcher(steps(rules, matching.HTTP, false), by)
 	if shadows(rules) {
-		filter.ShadowMatcher = f.matcher(steps(rules, matching.HTTP, true), by)
+		filter.ShadowMatcher, shadowRefused = f.matcher(steps(rules, matching.HTTP, true), by)
 	}
-	return filter
+	return Filter{filter, cmp.Or(refused, shadowRefused)}
 }
 
 // NetworkFilters returns the two filters of a TCP inbound (envoy.filters.network.rbac), in this order: dryrun only
 // reports and must never stand alone, enforced decides. Both are always present, so that a listener's structure does
 // not depend on policies. statPrefix is Envoy's and must not be empty.
-func (f Form) NetworkFilters(rules matching.Rules, statPrefix string) (dryrun, enforced *netrbac.RBAC) {
+func (f Form) NetworkFilters(rules matching.Rules, statPrefix string) (dryrun, enforced Filter) {
 	f = f.chosen(rules)
-	matcher := f.matcher(steps(rules, matching.TCP, false), toldBy{})
-	dryrun = &netrbac.RBAC{ShadowMatcher: matcher, ShadowRulesStatPrefix: dryRunPrefix, StatPrefix: statPrefix}
+	reports := &netrbac.RBAC{ShadowRulesStatPrefix: dryRunPrefix, StatPrefix: statPrefix}
+	decides := &netrbac.RBAC{ShadowRulesStatPrefix: enforcedPrefix, StatPrefix: statPrefix}
+	unnamed := decides.Validate()
+	matcher, refused := f.matcher(steps(rules, matching.TCP, false), toldBy{})
+	decides.Matcher, decides.ShadowMatcher, reports.ShadowMatcher = matcher, matcher, matcher
+	enforced = Filter{decides, cmp.Or(unnamed, refused)}
 	if shadows(rules) {
-		dryrun.ShadowMatcher = f.matcher(steps(rules, matching.TCP, true), toldBy{})
+		reports.ShadowMatcher, refused = f.matcher(steps(rules, matching.TCP, true), toldBy{})
 	}
-	enforced = &netrbac.RBAC{
-		Matcher: matcher, ShadowMatcher: matcher, ShadowRulesStatPrefix: enforcedPrefix, StatPrefix: statPrefix,
-	}
-	return dryrun, enforced
+	return Filter{reports, cmp.Or(unnamed, refused)}, enforced
 }

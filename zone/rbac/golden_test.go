@@ -67,12 +67,12 @@ func goldenOf(t *testing.T, input string) []byte {
 	for section, in := range loadInbounds(t, input) {
 		filters := map[string]any{}
 		if in.protocol == matching.HTTP {
-			filters["http"] = asMap(t, rbac.List.HTTPFilter(in.rules))
+			filters["http"] = asMap(t, decoded(rbac.List.HTTPFilter(in.rules)))
 			c := rbac.ClassicFilters(in.rules)
 			filters["classic-deny"], filters["classic-allow"] = asMap(t, c.Deny), asMap(t, c.Allow)
 		} else {
 			dryrun, enforced := rbac.List.NetworkFilters(in.rules, section+".")
-			filters["network-dryrun"], filters["network-enforced"] = asMap(t, dryrun), asMap(t, enforced)
+			filters["network-dryrun"], filters["network-enforced"] = asMap(t, decoded(dryrun)), asMap(t, decoded(enforced))
 		}
 		var warnings, classic []string
 		for _, w := range append(in.rules.Warnings, rbac.Warnings(in.rules, in.protocol)...) {

@@ -36,7 +36,7 @@ const peerSAN = "connection.uri_san_peer_certificate"
 const hasSAN = "filter_state['" + firstSANKey + "'] != b'-'"
 
 // wellFormed holds for a certificate with exactly one URI SAN that is the SPIFFE ID of a workload: the negation of
-// inFront. Envoy joins several SANs by commas under one of the two keys, and has the first under the other.
+// frontmost. Envoy joins several SANs by commas under one of the two keys, and has the first under the other.
 const wellFormed = "filter_state['" + firstSANKey + "'] == filter_state['" + allSANsKey + "'] && " +
 	peerSAN + ".matches('^spiffe://[a-z0-9._-]+(/[a-zA-Z0-9._-]+)+$') && !" + peerSAN + ".matches('/[.][.]?(/|$)')"
 

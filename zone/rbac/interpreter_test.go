@@ -177,9 +177,27 @@ type filters struct {
 }
 
 func filtersOf(form rbac.Form, rules matching.Rules) filters {
-	f := filters{http: form.HTTPFilter(rules)}
-	f.dryRun, f.enforced = form.NetworkFilters(rules, "inbound.")
-	return f
+	dryRun, enforced := form.NetworkFilters(rules, "inbound.")
+	return filters{decoded(form.HTTPFilter(rules)).(*httprbac.RBAC), decoded(dryRun).(*netrbac.RBAC), decoded(enforced).(*netrbac.RBAC)}
+}
+
+// decoded returns a filter as Envoy decodes it. Envoy's own checks must agree with those of the filter.
+func decoded(f rbac.Filter) proto.Message {
+	raw, err := proto.Marshal(f)
+	if err != nil {
+		panic(err)
+	}
+	out := f.ProtoReflect().New().Interface().(interface {
+		proto.Message
+		Validate() error
+	})
+	if err := proto.Unmarshal(raw, out); err != nil {
+		panic(err)
+	}
+	if ours, theirs := f.Validate(), out.Validate(); (ours == nil) != (theirs == nil) {
+		panic(fmt.Sprintf("the filter says %v, Envoy %v", ours, theirs))
+	}
+	return out
 }
 
 var forms = []rbac.Form{rbac.List, rbac.Compiled}

@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"cmp"
 	"slices"
 
 	xdscore "github.com/cncf/xds/go/xds/core/v3"
@@ -37,28 +38,32 @@ type (
 // URI SANs by a comma, so a prefix would match the first of them and an exact deny none. Since they look up the URI
 // SAN, they also end the matching of a plaintext connection, which Envoy then denies. The end of the list denies
 // everything.
-func listMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
-	matchers := inFront(by)
-	for i := range list {
-		matchers = append(matchers, &fieldMatcher{Predicate: list[i].predicate(), OnMatch: list[i].decision})
+//
+// Its matchers are encoded, because most of them are in other lists, too. The error is why Envoy would refuse one.
+func listMatcher(list []*step, by toldBy) (*xdsmatcher.Matcher, error) {
+	matchers := slices.Grow(frontmostEncoded.by(by), len(list))
+	var refused error
+	for _, s := range list {
+		m := s.matcher()
+		matchers, refused = append(matchers, m.message), cmp.Or(refused, m.refused)
 	}
-	return matcherList(matchers, deniedByDefault)
+	return matcherList(matchers, deniedByDefault), refused
 }
 
-// predicate tests the step's entries. Lists may share it, so it must not be changed.
-func (s *step) predicate() *predicate {
+// matcher tests the step's entries. Lists share it, so it must not be changed.
+func (s *step) matcher() *encoded {
 	if s.made == nil {
-		return s.anyEntry()
+		return s.encode()
 	}
-	return s.made.Again(s.key, func() any { return s.anyEntry() }).(*predicate)
+	return s.made.Again(s.key, func() any { return s.encode() }).(*encoded)
 }
 
-func (s *step) anyEntry() *predicate {
+func (s *step) encode() *encoded {
 	predicates := make([]*predicate, len(s.entries))
 	for i := range s.entries {
 		predicates[i] = entryPredicate(&s.entries[i])
 	}
-	return anyOf(predicates)
+	return encode(&fieldMatcher{Predicate: anyOf(predicates), OnMatch: s.decision})
 }
 
 // matcherList evaluates matchers in order. otherwise, which may be nil, applies when none has an answer.
@@ -120,27 +125,39 @@ func everybody() *predicate {
 	return &predicate{MatchType: &wrappedNot{NotMatcher: multipleURISANs()}}
 }
 
-// inFront returns the matchers that no policy can turn off. The caller may append to them.
-func inFront(by toldBy) []*fieldMatcher {
-	out := slices.Clone(frontmost)
+// front holds the matchers that no policy can turn off.
+type front struct {
+	always         []*fieldMatcher
+	methods, paths *fieldMatcher // where some entry names a method or a path
+}
+
+// by returns the matchers for rules that are told by these properties. The caller may append to them.
+func (f *front) by(by toldBy) []*fieldMatcher {
+	out := slices.Clone(f.always)
 	if by.methods {
-		out = append(out, frontMethod)
+		out = append(out, f.methods)
 	}
 	if by.paths {
-		out = append(out, frontPath)
+		out = append(out, f.paths)
 	}
 	return out
 }
 
-// frontmost, frontMethod and frontPath are what inFront returns, made once; deniedByDefault ends each list.
+// frontmost begins each matcher, and deniedByDefault ends it. frontmostEncoded is frontmost, for lists.
 var (
-	frontmost = []*fieldMatcher{
-		{Predicate: multipleURISANs(), OnMatch: action(NameMultipleURISANs, true)},
-		{Predicate: single(uriSAN, stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID})),
-			OnMatch: action(NameMalformedURISAN, true)},
+	frontmost = front{
+		always: []*fieldMatcher{
+			{Predicate: multipleURISANs(), OnMatch: action(NameMultipleURISANs, true)},
+			{Predicate: single(uriSAN, stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID})),
+				OnMatch: action(NameMalformedURISAN, true)},
+		},
+		methods: &fieldMatcher{Predicate: unusualMethod, OnMatch: action(NameUnusualMethod, true)},
+		paths:   &fieldMatcher{Predicate: elsewhere, OnMatch: action(NameOtherPath, true)},
 	}
-	frontMethod     = &fieldMatcher{Predicate: unusualMethod, OnMatch: action(NameUnusualMethod, true)}
-	frontPath       = &fieldMatcher{Predicate: elsewhere, OnMatch: action(NameOtherPath, true)}
+	frontmostEncoded = front{
+		always:  []*fieldMatcher{encode(frontmost.always[0]).message, encode(frontmost.always[1]).message},
+		methods: encode(frontmost.methods).message, paths: encode(frontmost.paths).message,
+	}
 	deniedByDefault = action(NameDefault, true)
 )
 

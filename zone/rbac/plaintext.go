@@ -11,8 +11,8 @@ import (
 // plaintextMatcher writes steps for plaintext connections, which an inbound accepts with a MeshTLS of mode Permissive.
 // Their client is unknown, so dropping TLS must gain nothing: a deny holds for any identity and server name, and an
 // allow only if it is for every identity. No test looks up the certificate, because that would end the matching.
-func plaintextMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
-	matchers := inFront(by)[len(frontmost):]
+func plaintextMatcher(list []*step, by toldBy) *xdsmatcher.Matcher {
+	matchers := frontmost.by(by)[len(frontmost.always):]
 	for _, s := range list {
 		var predicates []*predicate
 		for i := range s.entries {

@@ -127,7 +127,7 @@ func TestCompiledStaysShallow(t *testing.T) {
 	all := alternating()
 	for from := range 2 {
 		rules := matching.Rules{Items: all.Items[from:]}
-		if d := depth(rbac.Compiled.HTTPFilter(rules).GetMatcher()); d < 14 || d > 32 {
+		if d := depth(filtersOf(rbac.Compiled, rules).http.GetMatcher()); d < 14 || d > 32 {
 			t.Errorf("depth %d", d)
 		}
 		list, compiled := filtersOf(rbac.List, rules), filtersOf(rbac.Compiled, rules)

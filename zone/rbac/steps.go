@@ -31,29 +31,30 @@ type step struct {
 	entries []entry
 	// decision is the action of the step. All places that write it share it.
 	decision *onMatch
-	// made keeps the predicate of the entries under key, for all lists; nil if it is large.
+	// made keeps the step's matcher under key, for all lists; nil if it is large.
 	made *matching.Made
 	key  any
 }
 
-// predicateFor is the key of a step's predicate.
-type predicateFor struct {
+// matcherFor is the key of a step's matcher.
+type matcherFor struct {
 	loweredFor
 	deny bool
 }
 
-// mostShared is the number of entries up to which lists share a predicate.
+// mostShared is the number of entries up to which lists share a matcher.
 const mostShared = 16
 
 // steps lays out the rules in the order in which Envoy evaluates them: the denies of every rule, then the allows of
-// every rule. With dryRun set, each allowWithShadowDeny is a deny. Source: seed 000, "Algorithm", step 3.
-func steps(rules matching.Rules, protocol matching.Protocol, dryRun bool) []step {
-	denies, allows := make([]step, 0, 2*len(rules.Items)), make([]step, 0, len(rules.Items))
+// every rule. With dryRun set, each allowWithShadowDeny is a deny. Rules share them, so they must not be changed.
+// Source: seed 000, "Algorithm", step 3.
+func steps(rules matching.Rules, protocol matching.Protocol, dryRun bool) []*step {
+	denies, allows := make([]*step, 0, 2*len(rules.Items)), make([]*step, 0, len(rules.Items))
 	var key any = loweredFor{protocol, dryRun} // one key for all: each call of Once would allocate one
 	for i := range rules.Items {
 		r := &rules.Items[i]
 		l := r.Made.Once(key, func() any { return lower(r, protocol, dryRun) }).(*lowered)
-		denies, allows = appendStep(denies, l.deny), appendStep(allows, l.allow)
+		denies, allows = appendStep(denies, &l.deny), appendStep(allows, &l.allow)
 	}
 	return append(denies, allows...)
 }
@@ -88,13 +89,13 @@ func lower(r *matching.Rule, protocol matching.Protocol, dryRun bool) *lowered {
 		}
 		s.decision = action(s.name, s.deny)
 		if len(s.entries) <= mostShared {
-			s.made, s.key = r.Made, predicateFor{loweredFor{protocol, dryRun}, s.deny}
+			s.made, s.key = r.Made, matcherFor{loweredFor{protocol, dryRun}, s.deny}
 		}
 	}
 	return &lowered{deny: d, allow: a}
 }
 
-func appendStep(list []step, s step) []step {
+func appendStep(list []*step, s *step) []*step {
 	if len(s.entries) == 0 {
 		return list
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // allowed returns the filter of a rule that allows n identities.
-func allowed(n int) *httprbac.RBAC {
+func allowed(n int) message {
 	var conf resources.PermissionConf
 	for i := range n {
 		conf.Allow = append(conf.Allow, resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{
