@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// awayFor is how long the API server is away: shorter than the time after which a node counts as lost.
+// awayFor is how long the API server is away: shorter than the time after which a node counts as lost (node/first.sh), on a
+// busy machine too. Of a lost node no pod is ready, so a mesh that is told so has no endpoint to call.
 const awayFor = 25 * time.Second
 
 // checkAPIServerAway ends the API server while a Deployment is scaled up, and then kills the zone, too: the pods that are

@@ -22,7 +22,8 @@ import (
 // then writes, it is served again.
 func (k *kube) checkExpired() {
 	k.proxies("backend", 3)
-	pod := k.kubectl("-n", work, "get", "pods", "-l", "app=backend", "-o", "jsonpath={.items[0].metadata.name}")
+	pod, _, _ := strings.Cut(k.kubectl("-n", work, "get", "pods", "-l", "app=backend", "-o",
+		"go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}"), " ")
 	folder := k.tokenFolder(pod)
 	file := filepath.Join(folder, "..data", "token")
 	good, err := os.ReadFile(file)

@@ -63,7 +63,7 @@ keep apiserver kube-apiserver --etcd-servers=http://127.0.0.1:2379 --advertise-a
 keep controllers kube-controller-manager --kubeconfig="$keys/controllers.kubeconfig" \
 	--service-account-private-key-file="$keys/tokens.key" --root-ca-file="$keys/ca.crt" \
 	--cluster-signing-cert-file="$keys/ca.crt" --cluster-signing-key-file="$keys/ca.key" \
-	--use-service-account-credentials --leader-elect=false
+	--use-service-account-credentials --leader-elect=false --node-monitor-grace-period=3m
 keep scheduler kube-scheduler --kubeconfig="$keys/scheduler.kubeconfig" --leader-elect=false
 keep kubelet kubelet --config="$DIR/kubelet.yaml" --kubeconfig="$keys/kubelet.kubeconfig" --hostname-override="$NODE" \
 	--node-ip="$NODE_ADDRESS"
