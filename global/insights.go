@@ -155,18 +155,14 @@ func (i *insights) elsewhere(zone string, now time.Time) []*systempb.KDSSubscrip
 	if shown == nil {
 		return nil
 	}
-	ended, err := endedInsight(shown, now)
-	if err != nil {
-		return nil
-	}
-	spec, err := resources.SpecAs[systempb.ZoneInsight](ended)
+	spec, err := resources.SpecAs[systempb.ZoneInsight](shown)
 	if err != nil {
 		return nil
 	}
 	var out []*systempb.KDSSubscription
 	for _, s := range spec.GetSubscriptions() {
 		if s.GetGlobalInstanceId() != i.instance {
-			out = append(out, s)
+			out = append(out, endedSession(s, now))
 		}
 	}
 	return out

@@ -250,13 +250,21 @@ func endedInsight(insight *resources.Resource, at time.Time) (*resources.Resourc
 	if err != nil {
 		return nil, err
 	}
-	ended := proto.Clone(spec).(*systempb.ZoneInsight)
-	for _, s := range ended.GetSubscriptions() {
-		if s.GetDisconnectTime() == nil {
-			s.DisconnectTime = timestamppb.New(notBefore(at, s.GetConnectTime().AsTime()))
-		}
+	all := proto.Clone(spec).(*systempb.ZoneInsight)
+	for i, s := range all.GetSubscriptions() {
+		all.Subscriptions[i] = endedSession(s, at)
 	}
 	out := insight.Clone()
-	out.Spec, err = resources.NewSpecOf(insight.Type, ended)
+	out.Spec, err = resources.NewStatusSpec(insight.Type, all)
 	return out, err
+}
+
+// endedSession returns a subscription that has ended, at the latest at a time. It is s, if s has ended: neither must change.
+func endedSession(s *systempb.KDSSubscription, at time.Time) *systempb.KDSSubscription {
+	if s.GetDisconnectTime() != nil {
+		return s
+	}
+	s = proto.Clone(s).(*systempb.KDSSubscription)
+	s.DisconnectTime = timestamppb.New(notBefore(at, s.GetConnectTime().AsTime()))
+	return s
 }
