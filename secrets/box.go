@@ -108,14 +108,17 @@ func (b *Box) Seal(plain []byte, purpose string) ([]byte, error) {
 }
 
 // Open decrypts the output of Seal for the same purpose. Errors wrap ErrWrongKey or ErrDamaged and never contain any
-// part of the secret.
+// part of the secret. ErrWrongKey may also be damage to the few bytes that name the key.
 func (b *Box) Open(sealed []byte, purpose string) ([]byte, error) {
 	if !IsSealed(sealed) || len(sealed) < headerSize {
 		return nil, fmt.Errorf("%s: %w: it does not have the header of a sealed secret", purpose, ErrDamaged)
 	}
 	header := sealed[:headerSize]
 	rest := header[len(magic):]
-	if kind := rest[0]; kind != b.kind {
+	switch kind := rest[0]; {
+	case kind != byKeyFile && kind != byPassphrase:
+		return nil, fmt.Errorf("%s: %w", purpose, ErrDamaged)
+	case kind != b.kind:
 		return nil, fmt.Errorf("%s: %w: it was sealed with a %s, and the server was given a %s", purpose, ErrWrongKey,
 			kindName(kind), kindName(b.kind))
 	}
@@ -133,8 +136,8 @@ func (b *Box) Open(sealed []byte, purpose string) ([]byte, error) {
 		return nil, err
 	}
 	if !bytes.Equal(mark, here) {
-		return nil, fmt.Errorf("%s: %w: the %s that the server was given is not the one it was sealed with", purpose,
-			ErrWrongKey, kindName(b.kind))
+		return nil, fmt.Errorf("%s: %w, or damaged: it does not name the %s that the server was given; give it the one it "+
+			"was sealed with, or, if that is the one, restore it from a backup", purpose, ErrWrongKey, kindName(b.kind))
 	}
 	aead, err := aeadOf(root, own, purpose)
 	if err != nil {
@@ -151,13 +154,10 @@ func (b *Box) Open(sealed []byte, purpose string) ([]byte, error) {
 func IsSealed(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }
 
 func kindName(kind byte) string {
-	switch kind {
-	case byKeyFile:
-		return "key file"
-	case byPassphrase:
+	if kind == byPassphrase {
 		return "passphrase"
 	}
-	return "key of an unknown kind"
+	return "key file"
 }
 
 // fingerprint distinguishes root keys without revealing them.

@@ -3,7 +3,8 @@ package secrets
 import "errors"
 
 var (
-	// ErrWrongKey reports that the secret was sealed with another key file or passphrase. Give the server that one.
+	// ErrWrongKey reports that the secret was sealed with another key file or passphrase, or that the bytes that name
+	// its key are damaged. Give the server that key, or restore the secret from a backup.
 	ErrWrongKey = errors.New("sealed with another key")
 	// ErrDamaged reports that the sealed bytes were changed, truncated, or sealed for another purpose.
 	ErrDamaged = errors.New("the sealed secret is damaged, or was sealed for another purpose")

@@ -101,6 +101,29 @@ func TestWhatDoesNotOpen(t *testing.T) {
 	}
 }
 
+// TestDamageIsNotTakenForAnotherKey checks that the error for a header that does not match the key names both possible
+// reasons, and what to do about each: a flipped byte looks the same as another key.
+func TestDamageIsNotTakenForAnotherKey(t *testing.T) {
+	t.Parallel()
+	for name, box := range map[string]*Box{"a key file": open(t, Config{Dir: t.TempDir()}), "a passphrase": open(t, Config{Passphrase: phrase})} {
+		sealed, err := box.Seal([]byte("the secret itself"), "zone-ca")
+		if err != nil {
+			t.Fatal(err)
+		}
+		flipped := bytes.Clone(sealed)
+		flipped[len(magic)+1+saltSize] ^= 1 // the key's fingerprint
+		if _, err := box.Open(flipped, "zone-ca"); !errors.Is(err, ErrWrongKey) || !strings.Contains(err.Error(), "or damaged") ||
+			!strings.Contains(err.Error(), "backup") {
+			t.Errorf("%s, with a byte of the fingerprint flipped: %v", name, err)
+		}
+		flipped = bytes.Clone(sealed)
+		flipped[len(magic)] ^= 1 // no kind of key
+		if _, err := box.Open(flipped, "zone-ca"); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s, with the kind of the key flipped: %v", name, err)
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
