@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"syscall"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/place"
@@ -144,7 +145,7 @@ func asError(err error) *Error {
 			err.Error()+": repeat the request when it can").with(OutcomeUnknown)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return NewError(http.StatusServiceUnavailable, "Service Unavailable",
-			err.Error()+"; nothing was stored, try again").with(OutcomeNothing)
+			err.Error()+"; nothing was stored"+remedy(err)).with(OutcomeNothing)
 	case errors.Is(err, resources.ErrUnknownType):
 		return NewError(http.StatusBadRequest, "Bad Request", err.Error())
 	case errors.Is(err, context.Canceled):
@@ -156,6 +157,14 @@ func asError(err error) *Error {
 		return NewError(http.StatusInternalServerError, "Internal Server Error",
 			"the server failed; its log has the reason").with(OutcomeUnknown)
 	}
+}
+
+// remedy returns what to do about a write that was not stored: a disk does not get room by trying again.
+func remedy(err error) string {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return ": free space on the server's disk, and repeat the request"
+	}
+	return ", try again"
 }
 
 // refusal maps the errors of access. It returns nil for others.

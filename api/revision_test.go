@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,7 +144,9 @@ func TestStoreThatCannotWrite(t *testing.T) {
 		err  error
 		says string
 	}{
-		{store.ErrUnavailable, "nothing was stored"},
+		{store.ErrUnavailable, "nothing was stored, try again"},
+		{fmt.Errorf("%w (%w)", store.ErrUnavailable, syscall.ENOSPC), "nothing was stored: free space on the server's disk"},
+		{fmt.Errorf("%w (%w)", store.ErrUnavailable, syscall.EDQUOT), "nothing was stored: free space on the server's disk"},
 		{errors.Join(store.ErrUnavailable, store.ErrUncertain), "read it again"},
 	} {
 		s.err = c.err
@@ -150,6 +154,9 @@ func TestStoreThatCannotWrite(t *testing.T) {
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" ||
 			!strings.Contains(out["detail"].(string), c.says) {
 			t.Errorf("%v: %d %v", c.err, resp.StatusCode, out)
+		}
+		if full := strings.Contains(c.says, "free space"); full && strings.Contains(out["detail"].(string), "try again") {
+			t.Errorf("%v: what does not help is advised: %v", c.err, out)
 		}
 	}
 	if resp, out := answer(t, "GET", srv.URL+"/meshes", ""); resp.StatusCode != http.StatusOK {

@@ -148,6 +148,9 @@ func traced(docs []document, err error) error {
 // becameOf returns an error that states whether a refused or failed request stored anything, as far as that is known.
 func becameOf(answer *api.Error) error {
 	known := answer.Outcome == api.OutcomeNothing || answer.Outcome == "" && answer.Status < http.StatusInternalServerError
+	if known && strings.Contains(answer.Detail, "nothing was stored") {
+		return fmt.Errorf("%s: %s", answer.Title, answer.Detail)
+	}
 	if known {
 		return fmt.Errorf("nothing was stored: %s: %s", answer.Title, answer.Detail)
 	}
