@@ -37,6 +37,7 @@ func newGet(c *cli) *cobra.Command {
 			"prints: text, paths of RFC 9535 in braces, {\"\\n\"}, and {range PATH}...{end}. -o custom-columns=HEADER:PATH,...\n" +
 			"prints a table. A selector is KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY, separated by\n" +
 			"commas.\n\n" +
+			"A zone has in status.connection what the table of zones shows: its state, since when, and its version.\n\n" +
 			"get replicas lists the globals that share a store: their version and age, how many zones each serves, the revision\n" +
 			"that each has reached, which one leads, and whether it reaches the store. Of a zone or a global whose replicas choose\n" +
 			"one by a Lease in Kubernetes, it lists that one and those that wait; -o wide says since when. Any other server lists\n" +

@@ -15,6 +15,9 @@ import (
 )
 
 func (c *cli) printOne(ctx context.Context, client *api.Client, it *item) error {
+	if err := c.addConnections(ctx, client, []*item{it}); err != nil {
+		return err
+	}
 	switch {
 	case c.output == formatJSON:
 		return printJSON(c.out, it.whole)
@@ -71,6 +74,9 @@ func (c *cli) printNamed(items []*item) error {
 
 // printList prints items in the order of --sort-by.
 func (c *cli) printList(ctx context.Context, client *api.Client, flags *getFlags, items []*item) error {
+	if err := c.addConnections(ctx, client, items); err != nil {
+		return err
+	}
 	if flags.sortBy != "" {
 		if err := sortItems(items, flags.sortBy); err != nil {
 			return err

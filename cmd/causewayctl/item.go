@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/causeway-mesh/causeway/api"
@@ -59,6 +61,44 @@ func (it *item) written() string {
 		return string(it.whole)
 	}
 	return string(raw)
+}
+
+// addStatus adds a field to the status of the document, whose fields stay in their order.
+func (it *item) addStatus(name string, value any) error {
+	status := map[string]any{}
+	var fields []string
+	in := json.NewDecoder(bytes.NewReader(it.whole))
+	if _, err := in.Token(); err != nil {
+		return err
+	}
+	for in.More() {
+		key, err := in.Token()
+		if err != nil {
+			return err
+		}
+		var field json.RawMessage
+		if err := in.Decode(&field); err != nil {
+			return err
+		}
+		if key == "status" {
+			if err := json.Unmarshal(field, &status); err != nil {
+				return err
+			}
+			continue
+		}
+		name, err := json.Marshal(key)
+		if err != nil {
+			return err
+		}
+		fields = append(fields, string(name)+":"+string(field))
+	}
+	status[name] = value
+	raw, err := json.Marshal(status)
+	if err != nil {
+		return err
+	}
+	it.whole = json.RawMessage("{" + strings.Join(append(fields, `"status":`+string(raw)), ",") + "}")
+	return nil
 }
 
 // origin returns the zone that the resource was written in, or "global".

@@ -38,6 +38,11 @@ func (f outputFormat) onlyOfGet() bool {
 	return f == formatName || f.expression(pathFormat) != "" || f.expression(columnsFormat) != ""
 }
 
+// document reports whether the format prints documents, or values of them.
+func (f outputFormat) document() bool {
+	return f == formatJSON || f == formatYAML || f.onlyOfGet() && f != formatName
+}
+
 // expression returns what follows a prefix of the format, or "" if it has another prefix.
 func (f outputFormat) expression(prefix string) string {
 	expression, _ := strings.CutPrefix(string(f), prefix)

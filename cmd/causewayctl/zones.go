@@ -37,15 +37,60 @@ func (z *zoneOverview) enabled() string {
 	return strconv.FormatBool(set == nil || set.GetValue())
 }
 
-// printZones prints zones with the state of their connections, which only the global knows.
-func (c *cli) printZones(ctx context.Context, client *api.Client, zones []*item, q listQuery) error {
-	overviews, err := listAll[zoneOverview](ctx, client, listPath(q.descriptor, "")+overviewSuffix, q)
+// connectionStatus is what `status.connection` of a Zone shows of its session, as the table does.
+type connectionStatus struct {
+	State string `json:"state"`
+	// Since is nil if the zone was never seen.
+	Since   *time.Time `json:"since,omitempty"`
+	Version string     `json:"version,omitempty"`
+}
+
+// addConnections adds the state of their connections to the zones among items, for formats that print documents.
+func (c *cli) addConnections(ctx context.Context, client *api.Client, items []*item) error {
+	zones := slices.DeleteFunc(slices.Clone(items), func(it *item) bool { return it.Type != resources.TypeZone })
+	if len(zones) == 0 || !c.output.document() {
+		return nil
+	}
+	d, _ := resources.Lookup(resources.TypeZone)
+	overviews, err := zoneOverviews(ctx, client, listQuery{descriptor: d})
 	if err != nil {
 		return err
 	}
+	for _, z := range zones {
+		o := overviews[z.Name]
+		if o == nil {
+			o = &zoneOverview{Name: z.Name}
+		}
+		state, since := o.connection()
+		shown := connectionStatus{State: state, Version: o.latest().GetVersion().GetKumaCp().GetVersion()}
+		if !since.IsZero() {
+			shown.Since = &since
+		}
+		if err := z.addStatus("connection", shown); err != nil {
+			return fmt.Errorf("%s: %w", z.key(), err)
+		}
+	}
+	return nil
+}
+
+// zoneOverviews reads what the global has seen of each zone, by the names of the zones.
+func zoneOverviews(ctx context.Context, client *api.Client, q listQuery) (map[string]*zoneOverview, error) {
+	all, err := listAll[zoneOverview](ctx, client, listPath(q.descriptor, "")+overviewSuffix, q)
+	if err != nil {
+		return nil, err
+	}
 	byName := map[string]*zoneOverview{}
-	for _, o := range overviews {
+	for _, o := range all {
 		byName[o.Name] = o
+	}
+	return byName, nil
+}
+
+// printZones prints zones with the state of their connections, which only the global knows.
+func (c *cli) printZones(ctx context.Context, client *api.Client, zones []*item, q listQuery) error {
+	byName, err := zoneOverviews(ctx, client, q)
+	if err != nil {
+		return err
 	}
 	var sessions map[string]*syncSession
 	if c.output == formatWide {
