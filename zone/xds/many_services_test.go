@@ -106,6 +106,10 @@ func TestRoutesOfOneOwnerToManyServices(t *testing.T) {
 	service("other", "s", "http")
 	route("many", map[string]any{"labels": map[string]any{"tier": "all", resources.LabelNamespace: "many"}})
 	route("other", map[string]any{"name": "s"})
+	put(resources.TypeMeshHTTPRoute, "default", "", "operators", map[string]any{"to": []any{map[string]any{
+		"targetRef": map[string]any{"kind": "MeshService", "labels": map[string]any{"tier": "all"}},
+		"rules": []any{map[string]any{"matches": []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/of-operators"}}},
+			"default": map[string]any{}}}}}})
 	put(resources.TypeHostnameGenerator, "", "", "all", map[string]any{"selector": map[string]any{"meshService": map[string]any{}},
 		"template": "{{ .DisplayName }}.{{ .Namespace }}.internal"})
 	put(resources.TypeDataplane, "default", "mine", "a", map[string]any{"networking": map[string]any{
@@ -124,6 +128,9 @@ func TestRoutesOfOneOwnerToManyServices(t *testing.T) {
 	size, others := 0, 0
 	for _, table := range session.proxy.state.Load().served(kindRoute) {
 		size += len(table.delta.GetResource().GetValue())
+		if !strings.Contains(string(table.delta.GetResource().GetValue()), "/of-operators") {
+			t.Errorf("%s has no route of the operator, whose rules are not the ones that are too many", table.name)
+		}
 		if strings.Contains(table.name, "other") {
 			others = len(table.delta.GetResource().GetValue())
 		}

@@ -21,7 +21,8 @@ const maxRouteBytes = 2 << 20
 
 const (
 	// maxOwnerRouteBytes limits the rules by which one owner of a namespace, or one other zone, configures a proxy, counted as
-	// for maxRouteBytes, and once for each service: one route may be for a thousand services.
+	// for maxRouteBytes, and again for each service, and for each address on which the proxy listens for it: one route may be for
+	// a thousand services.
 	maxOwnerRouteBytes = 16 << 20
 	// maxTableBytes limits the routes to one service as the proxy has them, each with what other policies say of it.
 	maxTableBytes = 16 << 20
@@ -41,16 +42,22 @@ func (s *sender) httpRoutes(b *backend) []httpRoute {
 	var out []httpRoute
 	rules := s.http.For(b.key())
 	size := 0
+	full := map[resources.Owner]bool{} // its less specific rules would take what a rule that is omitted is for
 	for i := range rules {
-		at := rules[i].Origin.KRI().String()
+		owner := s.payerOf(&rules[i])
+		if full[owner] {
+			continue // the rules of others do not depend on that
+		}
 		this := len(rules[i].Match) + len(rules[i].Conf)
+		if !s.spends(&rules[i], owner, this) {
+			full[owner] = true
+			continue
+		}
+		at := rules[i].Origin.KRI().String()
 		if size += this; size > maxRouteBytes {
 			s.problem(at, fmt.Sprintf(
 				"the routes to one service exceed %d bytes: this one and later ones are omitted",
 				maxRouteBytes))
-			break
-		}
-		if !s.spends(&rules[i], this) {
 			break
 		}
 		r, ok := s.httpRoute(&rules[i], b)
@@ -62,15 +69,24 @@ func (s *sender) httpRoutes(b *backend) []httpRoute {
 	return out
 }
 
-// spends counts the bytes of a rule against what its owner may have in this proxy, and reports whether that is enough.
-func (s *sender) spends(rule *matching.RouteRule, size int) bool {
+// payerOf returns the owner whose rule it is: a namespace of this zone, or all of another zone, which decides whose it is. It is
+// zero for operators, who have no limit.
+func (s *sender) payerOf(rule *matching.RouteRule) resources.Owner {
 	owner := rule.Origin.Policy.Owner()
 	switch {
 	case owner.IsGlobal():
-		return true
+		return resources.Owner{}
 	case owner.Zone != s.target.match.Zone:
-		owner.Namespace = "" // its zone decides whose it is
+		return resources.Owner{Zone: owner.Zone}
 	case owner.IsOperator():
+		return resources.Owner{}
+	}
+	return owner
+}
+
+// spends counts the bytes of a rule against what its owner may have in this proxy, and reports whether that is enough.
+func (s *sender) spends(rule *matching.RouteRule, owner resources.Owner, size int) bool {
+	if owner == (resources.Owner{}) {
 		return true
 	}
 	if s.spent[owner]+size > maxOwnerRouteBytes {
@@ -119,7 +135,7 @@ func (s *sender) resolveRule(r *httpRoute, b *backend) {
 // tcpRoutes returns the shares of a service's connections; nil without a route.
 func (s *sender) tcpRoutes(b *backend) []weighted {
 	rules := s.tcp.For(b.key())
-	if len(rules) == 0 || !s.spends(&rules[0], len(rules[0].Conf)) {
+	if len(rules) == 0 || !s.spends(&rules[0], s.payerOf(&rules[0]), len(rules[0].Conf)) {
 		return nil
 	}
 	var conf resources.TCPRouteConf
