@@ -71,6 +71,24 @@ func TestPodThatClaimsMuch(t *testing.T) { // it measures, so it runs alone
 	}
 }
 
+// TestPodOfManyOtherPorts: ports of another protocol do not count, which a proxy does not serve.
+func TestPodOfManyOtherPorts(t *testing.T) {
+	t.Parallel()
+	list := []m{}
+	for i := range maxPorts {
+		list = append(list, m{"containerPort": 20000 + i, "protocol": "UDP"})
+	}
+	spec := m{"initContainers": []m{{"name": injection.ProxyName, "restartPolicy": "Always", "env": []m{{"name": "CAUSEWAY_INJECTED",
+		"value": `{"mesh": "default"}`}}}}, "containers": []m{{"name": "media", "ports": list},
+		{"name": "app", "ports": []m{{"containerPort": 8080, "name": "web"}}}}}
+	p, err := readPod(pod(t, "a", "10.1.0.1", true, func(metadata m) { metadata["spec"] = spec }))
+	must(t, err)
+	dp, problems, err := DataplaneOf(p, nil, nil)
+	if err != nil || len(problems) > 0 || !strings.Contains(string(dp.Spec.JSON()), "8080") || p.named()["web"] != 8080 {
+		t.Errorf("the pod is %s, %v, %v", dp.Spec.JSON(), problems, err)
+	}
+}
+
 // TestPodThatGrowsTooBig: the version that is stored stays, as the pod still runs.
 func TestPodThatGrowsTooBig(t *testing.T) {
 	g := newRig(t)

@@ -195,7 +195,8 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 	return p, nil
 }
 
-// boundPorts leaves out the ports of the pod's containers above maxPorts. Those of init containers lead nowhere.
+// boundPorts leaves out the TCP ports of the pod's containers above maxPorts, and all others: a media server may have thousands
+// before the one that matters here. Those of init containers lead nowhere.
 func (p *Pod) boundPorts() {
 	for i := range p.Spec.InitContainers {
 		p.Spec.InitContainers[i].Ports = nil
@@ -203,6 +204,7 @@ func (p *Pod) boundPorts() {
 	room := maxPorts
 	for i := range p.Spec.Containers {
 		ports := &p.Spec.Containers[i].Ports
+		*ports = slices.DeleteFunc(*ports, func(port injection.ContainerPort) bool { return !isTCP(port.Protocol) })
 		if len(*ports) > room {
 			*ports = slices.Clone((*ports)[:room])
 		}
