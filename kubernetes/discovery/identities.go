@@ -35,11 +35,12 @@ func (s *space) answers(p *Pod) {
 
 // identified returns a MeshService with the identities that may answer for it: those of the pods behind it, and those
 // that users wrote. Other zones know the Dataplanes of this zone by nothing else, and would accept every workload of
-// the zone as the server. A MeshService without pods keeps its identities.
-func (p *pass) identified(s *space, one *Service, want *resources.Resource) *resources.Resource {
+// the zone as the server. A MeshService without pods keeps its identities. Where there are too many, it has none, which the
+// problem says.
+func (p *pass) identified(s *space, one *Service, want *resources.Resource) (*resources.Resource, []Problem) {
 	spec, err := resources.SpecAs[resources.MeshService](want)
 	if err != nil || p.d.Identities == nil {
-		return want
+		return want, nil
 	}
 	found := p.bearers(s, one, want.Mesh, spec.Selector.DataplaneRef)
 	with := *spec
@@ -56,16 +57,22 @@ func (p *pass) identified(s *space, one *Service, want *resources.Resource) *res
 		}
 	}
 	if len(with.Identities) == 0 {
-		return want
+		return want, nil
+	}
+	if len(with.Identities) > resources.MaxServiceIdentities || with.IdentityBytes() > resources.MaxServiceIdentityBytes {
+		return want, []Problem{problem(ReasonIdentities, "the pods behind it have %d identities of %d bytes, counted once for each of its ports, "+
+			"and a MeshService names %d of %d bytes: other zones accept each workload of this one in place of them, until pods share "+
+			"identities or the Service has fewer ports", len(with.Identities), with.IdentityBytes(), resources.MaxServiceIdentities,
+			resources.MaxServiceIdentityBytes)}
 	}
 	named := want.Clone()
 	if named.Spec, err = resources.NewSpecOf(resources.TypeMeshService, &with); err != nil {
-		return want
+		return want, nil
 	}
 	if resources.Validate(named, p.d.Home) != nil {
-		return want // too many, or an operator's MeshIdentity that no service may name
+		return want, nil // an operator's MeshIdentity that no service may name
 	}
-	return named
+	return named, nil
 }
 
 // bearers returns the identities of the Dataplanes behind a Service in a mesh, or of the one that ref names.

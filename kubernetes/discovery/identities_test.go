@@ -1,9 +1,12 @@
 package discovery
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -65,6 +68,50 @@ func TestIdentitiesOfServices(t *testing.T) {
 	domain = "default.zone-2.mesh.local"
 	g.apply(store.Op{Delete: identity})
 	names("identities that no service here may name", 1)
+}
+
+// TestTooManyIdentities: other zones accept more than the pods of a Service where a MeshService cannot name them all, and the
+// Service's owner is told.
+func TestTooManyIdentities(t *testing.T) {
+	for what, row := range map[string]struct {
+		ports, identities int
+		told              bool
+	}{
+		"as many as fit": {128, 128, false}, "too long for the ports": {128, 129, true},
+		"as many as a MeshService has": {1, resources.MaxServiceIdentities, false}, "one more": {1, resources.MaxServiceIdentities + 1, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := newRig(t)
+			g.Identities = func(string) func(*resources.Resource) []string {
+				return func(*resources.Resource) (all []string) {
+					for i := range row.identities {
+						all = append(all, fmt.Sprintf("spiffe://%s/ns/shop/sa/%05d", resources.ZoneTrustDomain("default", "zone-1"), i))
+						all[i] += strings.Repeat("x", 64-len(all[i]))
+					}
+					return all
+				}
+			}
+			ports := []any{}
+			for i := range row.ports {
+				ports = append(ports, m{"name": fmt.Sprint("p", i), "port": 1000 + i})
+			}
+			shop := g.shop(pod(t, "a", "10.1.0.1", true))
+			shop["services"] = []*apiserver.Object{service(t, "web", m{"ports": ports})}
+			g.list(shop)
+			g.settled()
+			if row.told {
+				g.told("Service shop/web TooManyIdentities")
+			} else {
+				g.told()
+			}
+			key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "shop", Name: "web"}
+			spec, err := resources.SpecAs[resources.MeshService](g.store.Snapshot().Get(key))
+			must(t, err)
+			if named := len(spec.Identities); named != map[bool]int{false: row.identities}[row.told] {
+				t.Errorf("the MeshService names %d identities", named)
+			}
+		})
+	}
 }
 
 // account gives a pod a service account.

@@ -17,6 +17,7 @@ const (
 	ReasonInvalid     = "NotInMesh"
 	ReasonHostNetwork = "HostNetwork"
 	ReasonTooMany     = "TooManyPorts"
+	ReasonIdentities  = "TooManyIdentities"
 	ReasonFull        = "NamespaceFull"
 	ReasonTooBig      = "TooBig"
 	ReasonNotCaptured = "NotCaptured"

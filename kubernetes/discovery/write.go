@@ -214,7 +214,8 @@ func (p *pass) services(s *space, services []*Service, only map[string]bool) {
 				continue
 			}
 			kept[want.Key] = true
-			wanted[i] = append(wanted[i], p.identified(s, one, want))
+			want, why := p.identified(s, one, want)
+			wanted[i], problems[i] = append(wanted[i], want), append(problems[i], why...)
 		}
 	}
 	if only == nil {
