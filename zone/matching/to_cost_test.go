@@ -2,6 +2,7 @@ package matching_test
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
 	"testing"
@@ -105,5 +106,53 @@ func TestATrafficTargetOfManyTimesMany(t *testing.T) { // it measures, so it run
 	}
 	if len(problems) != 1 || !strings.Contains(problems[0].Text, "from here on it allows nothing") {
 		t.Errorf("its problems are %v", problems)
+	}
+}
+
+// TestATrafficTargetBesideManyTrusts: a zone with many MeshTrusts takes nothing from what a TrafficTarget of the global allows
+// to the service accounts of others.
+func TestATrafficTargetBesideManyTrusts(t *testing.T) {
+	t.Parallel()
+	const sources, trusts, matches = 20, 500, 50
+	var group, from strings.Builder
+	for i := range matches {
+		fmt.Fprintf(&group, "{name: m%d, pathRegex: /%d},", i, i)
+	}
+	for i := range sources {
+		fmt.Fprintf(&from, "{kind: ServiceAccount, name: s%d},", i)
+	}
+	trust := func(zone, domain string) *resources.Resource {
+		return document{Name: domain, Zone: zone, Spec: fields(t, "{trustDomain: "+domain+"}")}.resource(t, resources.TypeMeshTrust)
+	}
+	list := []*resources.Resource{
+		document{Name: "g", Namespace: "shop", Spec: fields(t, "{matches: ["+group.String()+"]}")}.resource(t, resources.TypeHTTPRouteGroup),
+		trust("zone-1", "default.zone-1.mesh.local"), trust("", "example.org"), trust("zone-2", "default.zone-2.mesh.local")}
+	read := func() (allowed map[string]int, problems []matching.Warning) {
+		target := matching.NewTrafficTarget(document{Name: "t", Namespace: "shop", Spec: fields(t, "{destination: {kind: ServiceAccount, name: a}, "+
+			"sources: ["+from.String()+"], rules: [{kind: HTTPRouteGroup, name: g}]}")}.resource(t, resources.TypeTrafficTarget),
+			matching.NewTrafficSpecs("", list))
+		proxy, err := matching.NewProxy(document{Name: "api", Namespace: "shop", Zone: "zone-1", Labels: map[string]string{
+			resources.LabelServiceAccount: "a"}, Spec: fields(t, "{networking: {inbound: [{port: 80}]}}")}.resource(t, resources.TypeDataplane))
+		if err != nil {
+			t.Fatal(err)
+		}
+		allowed = map[string]int{}
+		for _, rule := range matching.Inbound(proxy, &proxy.Inbounds[0], []*matching.Policy{target}).Items {
+			for _, one := range rule.Conf.Allow {
+				domain, _, _ := strings.Cut(strings.TrimPrefix(one.SpiffeID.Value, "spiffe://"), "/")
+				allowed[domain]++
+			}
+		}
+		return allowed, target.Problems()
+	}
+	before, problems := read()
+	if want := sources * matches; len(before) != 3 || before["default.zone-1.mesh.local"] != want || len(problems) > 0 {
+		t.Fatalf("%v, %v", before, problems)
+	}
+	for i := range trusts {
+		list = append(list, trust("zone-2", fmt.Sprintf("a%d.zone-2.mesh.local", i)))
+	}
+	if after, problems := read(); !maps.Equal(after, before) || len(problems) != 1 || !strings.Contains(problems[0].Text, "one trust domain of each zone") {
+		t.Errorf("it allows %v, with the problems %v", after, problems)
 	}
 }

@@ -2,6 +2,7 @@ package matching
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -31,8 +32,9 @@ func TrafficTargets(systemNamespace string, list func(resources.Type) iter.Seq[*
 type TrafficSpecs struct {
 	systemNamespace string
 	found           map[trafficKey]*resources.Resource
-	// domains are the trust domains of all MeshTrusts, zones the zones that have a MeshTrust; both sorted.
-	domains, zones []string
+	// domains are the trust domains of all MeshTrusts, zones the zones that have a MeshTrust; both sorted. first has one domain of
+	// each zone, that of ZoneTrustDomain if it is there, and all of the global.
+	domains, first, zones []string
 	// identities are the MeshIdentities.
 	identities []*resources.Resource
 }
@@ -47,22 +49,34 @@ type trafficKey struct {
 // mesh. It ignores other types.
 func NewTrafficSpecs(systemNamespace string, list []*resources.Resource) *TrafficSpecs {
 	x := &TrafficSpecs{systemNamespace: systemNamespace, found: map[trafficKey]*resources.Resource{}}
+	ofZones := map[string]string{}
 	for _, r := range list {
 		switch r.Type {
 		case resources.TypeHTTPRouteGroup, resources.TypeTCPRoute:
 			x.found[trafficKey{r.Type, r.Zone(), x.home(r), r.DisplayName()}] = r
 		case resources.TypeMeshTrust:
-			if trust, err := resources.SpecAs[resources.MeshTrust](r); err == nil {
-				x.domains = append(x.domains, trust.TrustDomain)
-			}
-			if zone := r.Zone(); zone != "" {
+			zone := r.Zone()
+			if zone != "" {
 				x.zones = append(x.zones, zone)
+			}
+			trust, err := resources.SpecAs[resources.MeshTrust](r)
+			if err != nil {
+				continue
+			}
+			x.domains = append(x.domains, trust.TrustDomain)
+			own := resources.ZoneTrustDomain(r.Mesh, zone)
+			switch has := ofZones[zone]; {
+			case zone == "":
+				x.first = append(x.first, trust.TrustDomain)
+			case has == "", has != own && (trust.TrustDomain == own || trust.TrustDomain < has):
+				ofZones[zone] = trust.TrustDomain
 			}
 		case resources.TypeMeshIdentity:
 			x.identities = append(x.identities, r)
 		}
 	}
-	for _, list := range []*[]string{&x.domains, &x.zones} {
+	x.first = slices.AppendSeq(x.first, maps.Values(ofZones))
+	for _, list := range []*[]string{&x.domains, &x.first, &x.zones} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
@@ -89,23 +103,23 @@ func (x *TrafficSpecs) spec(p *Policy, ref *resources.TrafficRule) *resources.Re
 
 // domainsOf returns the trust domains whose service accounts a TrafficTarget means: that of its own zone, or those of
 // every MeshTrust if it is from the global.
-func (x *TrafficSpecs) domainsOf(p *Policy) []string {
-	if p.zone != "" {
-		return []string{resources.ZoneTrustDomain(p.Resource.Mesh, p.zone)}
+func (x *TrafficSpecs) domainsOf(target *resources.Resource) []string {
+	if zone := target.Zone(); zone != "" {
+		return []string{resources.ZoneTrustDomain(target.Mesh, zone)}
 	}
 	return x.domains
 }
 
-// accounts returns the SPIFFE IDs of a service account that a TrafficTarget means: one in each of its trust domains,
+// accounts returns the SPIFFE IDs of a service account that a TrafficTarget means: one in each of the trust domains,
 // and those that MeshIdentities of its own zone and of the global give it.
-func (x *TrafficSpecs) accounts(p *Policy, namespace, name string) []string {
-	var out []string
+func (x *TrafficSpecs) accounts(p *Policy, domains []string, namespace, name string) []string {
+	out, known := make([]string, 0, len(domains)), make(map[string]bool, len(domains))
 	add := func(id string) {
-		if !slices.Contains(out, id) {
-			out = append(out, id)
+		if !known[id] {
+			known[id], out = true, append(out, id)
 		}
 	}
-	for _, domain := range x.domainsOf(p) {
+	for _, domain := range domains {
 		add("spiffe://" + domain + "/ns/" + namespace + "/sa/" + name)
 	}
 	zones := x.zones

@@ -32,7 +32,21 @@ func isPermission(t resources.Type) bool {
 // NewTrafficTarget reads a TrafficTarget as a policy that allows traffic to the proxies of its destination's service
 // account, within the reach of its home. It is valid as long as r and specs are unchanged. It does not fail: a part
 // that does not decode or resolves to nothing allows nothing, and is among the policy's problems. Source: seed 003.
+//
+// Where all that it allows is too much, it means one trust domain of each zone: otherwise a zone with many MeshTrusts would
+// take from others' policies what they allow.
 func NewTrafficTarget(r *resources.Resource, specs *TrafficSpecs) *Policy {
+	all := readTrafficTarget(r, specs, specs.domainsOf(r))
+	if all.allows <= maxAllows || all.zone != "" || len(specs.first) == len(specs.domains) {
+		return all
+	}
+	p := readTrafficTarget(r, specs, specs.first)
+	p.problem("sources", fmt.Sprintf("each source in all %d trust domains, for each match of each rule, is more than %d: it means one trust "+
+		"domain of each zone", len(specs.domains), maxAllows))
+	return p
+}
+
+func readTrafficTarget(r *resources.Resource, specs *TrafficSpecs, domains []string) *Policy {
 	p := &Policy{
 		Resource: r, KRI: resources.KRIOf(r), Role: resources.RoleOf(r, specs.systemNamespace), Target: nobody(),
 		zone: r.Zone(), namespace: r.HomeNamespace(), systemNamespace: specs.systemNamespace,
@@ -48,7 +62,7 @@ func NewTrafficTarget(r *resources.Resource, specs *TrafficSpecs) *Policy {
 		resources.LabelNamespace:      cmp.Or(target.Destination.Namespace, p.namespace),
 	}}
 	p.order = OrderOf(p, nil)
-	sources := p.sources(target, specs)
+	sources := p.sources(target, specs, domains)
 	list := "rules"
 	if len(target.Specs) > 0 {
 		list = "specs"
@@ -73,8 +87,8 @@ func (p *Policy) problem(field, text string) {
 }
 
 // sources returns the identities of the clients.
-func (p *Policy) sources(target *resources.TrafficTarget, specs *TrafficSpecs) []resources.SpiffeIDMatch {
-	if len(specs.domainsOf(p)) == 0 {
+func (p *Policy) sources(target *resources.TrafficTarget, specs *TrafficSpecs, domains []string) []resources.SpiffeIDMatch {
+	if len(domains) == 0 {
 		p.problem("sources",
 			"the mesh has no known MeshTrust here, so no service account has an identity and nothing is allowed")
 	}
@@ -83,7 +97,7 @@ func (p *Policy) sources(target *resources.TrafficTarget, specs *TrafficSpecs) [
 		if len(out) > maxAllows {
 			break
 		}
-		for _, id := range specs.accounts(p, cmp.Or(s.Namespace, p.namespace), s.Name) {
+		for _, id := range specs.accounts(p, domains, cmp.Or(s.Namespace, p.namespace), s.Name) {
 			out = append(out, resources.SpiffeIDMatch{Type: resources.MatchExact, Value: id})
 		}
 	}
