@@ -44,6 +44,10 @@ func Join(ctx context.Context, c JoinConfig) (*enrolment.Joined, error) {
 	if c.DataDir == "" {
 		return nil, errors.New("data dir: name the folder for the zone's credential")
 	}
+	offer, err := enrolment.ParseJoinString(c.Join) // before anything is written
+	if err != nil {
+		return nil, err
+	}
 	if err := errors.Join(server.MakeDataDir(c.DataDir, c.Log), archive.Unfinished(c.DataDir)); err != nil {
 		return nil, err
 	}
@@ -53,10 +57,6 @@ func Join(ctx context.Context, c JoinConfig) (*enrolment.Joined, error) {
 		return nil, err
 	}
 	s, err := enrolment.OpenHolder(c.DataDir, box, c.Now)
-	if err != nil {
-		return nil, err
-	}
-	offer, err := enrolment.ParseJoinString(c.Join)
 	if err != nil {
 		return nil, err
 	}
