@@ -28,8 +28,8 @@ func newWhy(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why CLIENT SERVICE",
 		Short: "Explain why a client is denied, and which policy would admit exactly that",
-		Long: "CLIENT is a SPIFFE ID, or a part of one: the name of a MeshService with identities, or its last\n" +
-			"segments (sa/frontend). A client that is known only by its denials is matched last. SERVICE is what\n" +
+		Long: "CLIENT is a SPIFFE ID, or a part of one: the name of a MeshService with identities or of a Dataplane,\n" +
+			"or its last segments (sa/frontend). A client that is known only by its denials is matched last. SERVICE is what\n" +
 			"explain --to accepts: the name of a Dataplane or MeshService, a KRI, or labels.\n\n" +
 			"A zone that collects its proxies' reports shows the denials that it has seen; a global asks the zone\n" +
 			"that --zone names. The command evaluates the most recent one, unless --method, --path or --inbound\n" +
@@ -67,6 +67,8 @@ type whyAnswer struct {
 	Denials []api.Denial `json:"denials"`
 	// DenialsUnknown is the reason why the denials are unknown; empty if they are known.
 	DenialsUnknown string `json:"denialsUnknown,omitempty"`
+	// DenialsSince is the time since which the denials are known; zero if they are not.
+	DenialsSince time.Time `json:"denialsSince,omitzero"`
 	// Stranger means that nothing but its denials is known about the client found for a name.
 	Stranger bool `json:"stranger,omitempty"`
 	// Proposals are the smallest policies that allow the request, one per proxy, if added policies can.
@@ -77,7 +79,8 @@ type whyAnswer struct {
 }
 
 func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who, service string) error {
-	seen, unseen := deniedHere(ctx, client, flags)
+	report, unseen := deniedHere(ctx, client, flags)
+	seen := report.Items
 	from, err := resolveIdentity(ctx, client, flags.mesh, who, seen)
 	if err != nil {
 		return err
@@ -88,7 +91,7 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 	if err != nil {
 		return err
 	}
-	answer.DenialsUnknown, answer.Stranger = unseen, from.stranger
+	answer.DenialsUnknown, answer.DenialsSince, answer.Stranger = unseen, report.Since, from.stranger
 	proposals, none, err := propose(ctx, client, answer.Answer)
 	if err != nil {
 		return err
@@ -116,17 +119,17 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 }
 
 // deniedHere returns the denials that the server has seen, or the reason why it does not know.
-func deniedHere(ctx context.Context, client *api.Client, flags *whyFlags) (seen []api.Denial, unknown string) {
+func deniedHere(ctx context.Context, client *api.Client, flags *whyFlags) (seen *deniedReport, unknown string) {
 	report, err := askDenied(ctx, client, &reportedBy{zone: flags.zone, mesh: flags.mesh, since: flags.since, size: 10_000})
 	switch {
 	case namesZone(err) && flags.zone == "":
-		return nil, "each zone keeps what its own proxies report: add --zone NAME"
+		return &deniedReport{}, "each zone keeps what its own proxies report: add --zone NAME"
 	case err != nil:
-		return nil, err.Error()
+		return &deniedReport{}, err.Error()
 	case report.Unknown != "":
-		return nil, report.Unknown
+		return &deniedReport{}, report.Unknown
 	}
-	return report.Items, ""
+	return report, ""
 }
 
 // askWhy evaluates the request, and takes its unnamed parts from the client's most recent denial at the service.
@@ -196,6 +199,9 @@ func (a *whyAnswer) about(inbound string) bool {
 func (a *whyAnswer) print(w io.Writer) error {
 	if a.DenialsUnknown != "" {
 		fmt.Fprintf(w, "what was denied lately is unknown: %s\n\n", a.DenialsUnknown)
+	}
+	if len(a.Denials) == 0 && !a.DenialsSince.IsZero() {
+		fmt.Fprintf(w, "no denial of %s was seen here since %s\n\n", a.Request.From, a.DenialsSince.UTC().Format(time.RFC3339))
 	}
 	if len(a.Denials) > 0 {
 		recent := &deniedReport{Items: a.Denials[:min(len(a.Denials), 5)]}

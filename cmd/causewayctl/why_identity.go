@@ -21,6 +21,8 @@ func sectionOfKRI(inbound string) string { return inbound[strings.LastIndexByte(
 type identities struct {
 	// named are the IDs of the MeshServices with that name, and known those of all MeshServices.
 	named, known map[string]bool
+	// proxies are the IDs of the Dataplanes with that name, which their zone gives them.
+	proxies map[string]bool
 	// denied are the IDs of denied clients. These may be anybody who can reach a proxy.
 	denied map[string]bool
 }
@@ -46,7 +48,7 @@ func resolveIdentity(ctx context.Context, client *api.Client, mesh, who string, 
 	if err != nil {
 		return nil, err
 	}
-	all := identities{named: map[string]bool{}, known: map[string]bool{}, denied: map[string]bool{}}
+	all := identities{named: map[string]bool{}, known: map[string]bool{}, proxies: map[string]bool{}, denied: map[string]bool{}}
 	for _, it := range services {
 		ids, err := identitiesOf(it)
 		if err != nil {
@@ -64,11 +66,42 @@ func resolveIdentity(ctx context.Context, client *api.Client, mesh, who string, 
 			all.denied[d.Client] = true
 		}
 	}
+	if len(all.named) == 0 {
+		if err := all.addProxies(ctx, client, mesh, who); err != nil {
+			return nil, err
+		}
+	}
 	return all.find(who)
 }
 
-// find returns the only identity that matches a name. Those of MeshServices come first, however well the name matches a
-// denied client.
+// maxProxies bounds the Dataplanes of one name that are asked for their identity.
+const maxProxies = 10
+
+// addProxies adds the identities of the Dataplanes with a name: a client has one before anything denies it.
+func (all *identities) addProxies(ctx context.Context, client *api.Client, mesh, who string) error {
+	d, _ := resources.Lookup(resources.TypeDataplane)
+	dataplanes, err := listItems(ctx, client, listQuery{descriptor: d, mesh: mesh})
+	if err != nil {
+		return err
+	}
+	dataplanes = slices.DeleteFunc(dataplanes, func(it *item) bool { return it.Name != who && it.displayName() != who })
+	for _, it := range dataplanes[:min(len(dataplanes), maxProxies)] {
+		var layout struct {
+			SpiffeID string `json:"spiffeId"`
+		}
+		switch err := fetch(ctx, client, it.key(), "/_layout", &layout); {
+		case api.IsNotFound(err): // deleted meanwhile
+		case err != nil:
+			return aboutResource(it.key(), err)
+		case layout.SpiffeID != "":
+			all.proxies[layout.SpiffeID] = true
+		}
+	}
+	return nil
+}
+
+// find returns the only identity that matches a name. Those of MeshServices and Dataplanes come first, however well the
+// name matches a denied client.
 func (all *identities) find(who string) (*clientID, error) {
 	ends := func(id string) bool { return strings.HasSuffix(id, "/"+who) }
 	within := func(id string) bool { return strings.Contains(id, who) }
@@ -76,7 +109,7 @@ func (all *identities) find(who string) (*clientID, error) {
 		ids      map[string]bool
 		selects  func(string) bool
 		stranger bool
-	}{{all.named, nil, false}, {all.known, ends, false}, {all.known, within, false}, {all.denied, ends, true}, {all.denied, within, true}} {
+	}{{all.named, nil, false}, {all.proxies, nil, false}, {all.known, ends, false}, {all.known, within, false}, {all.denied, ends, true}, {all.denied, within, true}} {
 		found := sorted(of.ids, of.selects)
 		switch len(found) {
 		case 0:
@@ -89,7 +122,7 @@ func (all *identities) find(who string) (*clientID, error) {
 	every := maps.Clone(all.known)
 	maps.Copy(every, all.denied)
 	if len(every) == 0 {
-		return nil, usagef("CLIENT: no MeshService here has an identity, and no denial is known: give the whole SPIFFE ID; " +
+		return nil, usagef("CLIENT: no MeshService here has an identity, no Dataplane has that name, and no denial is known: give the whole SPIFFE ID; " +
 			"a global reads the denials of the zone that --zone names")
 	}
 	return nil, usagef("CLIENT: no known identity contains %q; there are %s", who, strings.Join(nearestTo(who, sorted(every, nil)), ", "))

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/zone/explain"
@@ -13,18 +14,20 @@ func TestStrangersAreFoundLast(t *testing.T) {
 	t.Parallel()
 	const ours, stranger = "spiffe://mesh/ns/shop/sa/frontend", "spiffe://mesh/ns/evil/sa/frontend"
 	for name, c := range map[string]struct {
-		named, known, denied []string
-		who, want            string
-		stranger             bool
+		named, known, proxies, denied []string
+		who, want                     string
+		stranger                      bool
 	}{
-		"a service of that name wins":     {[]string{ours}, []string{ours}, []string{stranger, ours}, "frontend", ours, false},
-		"a service's identity wins":       {nil, []string{ours}, []string{stranger}, "frontend", ours, false},
-		"even by a part in its middle":    {nil, []string{ours + "/v1"}, []string{stranger}, "frontend", ours + "/v1", false},
-		"a stranger is found, and marked": {nil, []string{"spiffe://mesh/other"}, []string{stranger}, "frontend", stranger, true},
-		"by a part too":                   {nil, nil, []string{stranger}, "evil", stranger, true},
-		"one of two is not chosen":        {nil, nil, []string{stranger, ours}, "frontend", "", false},
+		"a service of that name wins":     {[]string{ours}, []string{ours}, nil, []string{stranger, ours}, "frontend", ours, false},
+		"a service's identity wins":       {nil, []string{ours}, nil, []string{stranger}, "frontend", ours, false},
+		"even by a part in its middle":    {nil, []string{ours + "/v1"}, nil, []string{stranger}, "frontend", ours + "/v1", false},
+		"a stranger is found, and marked": {nil, []string{"spiffe://mesh/other"}, nil, []string{stranger}, "frontend", stranger, true},
+		"by a part too":                   {nil, nil, nil, []string{stranger}, "evil", stranger, true},
+		"one of two is not chosen":        {nil, nil, nil, []string{stranger, ours}, "frontend", "", false},
+		"a proxy of that name wins":       {nil, nil, []string{ours}, []string{stranger}, "frontend", ours, false},
+		"one of two proxies is no choice": {nil, nil, []string{ours, ours + "/b"}, nil, "frontend", "", false},
 	} {
-		got, err := (&identities{setOf(c.named), setOf(c.known), setOf(c.denied)}).find(c.who)
+		got, err := (&identities{setOf(c.named), setOf(c.known), setOf(c.proxies), setOf(c.denied)}).find(c.who)
 		if c.want == "" {
 			if err == nil || !strings.Contains(err.Error(), "say which") {
 				t.Errorf("%s: %v, %v", name, got, err)
@@ -63,6 +66,29 @@ func TestRequestsOfClients(t *testing.T) {
 		}
 		if flags := chosen(&c.q, &got); flags != c.chosen {
 			t.Errorf("%s: %q, want %q", name, flags, c.chosen)
+		}
+	}
+}
+
+// TestWhyWithoutADenial checks that an answer says that no denial was seen, and since when, if that is known.
+func TestWhyWithoutADenial(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		answer whyAnswer
+		want   bool
+	}{
+		"none was seen":       {whyAnswer{DenialsSince: since}, true},
+		"one was seen":        {whyAnswer{DenialsSince: since, Denials: []api.Denial{{}}}, false},
+		"whether one, is not": {whyAnswer{DenialsUnknown: "the zone does not collect them"}, false},
+	} {
+		c.answer.explained = &explained{Answer: &explain.Answer{Request: explain.Request{From: "spiffe://a/b"}}}
+		var out strings.Builder
+		if err := c.answer.print(&out); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "no denial of spiffe://a/b was seen here since 2026-01-02T03:04:05Z\n"); got != c.want {
+			t.Errorf("%s: %s", name, out.String())
 		}
 	}
 }
