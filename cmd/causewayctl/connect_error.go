@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -55,9 +56,17 @@ func explainTransport(address string, err error) error {
 	case strings.Contains(err.Error(), "malformed HTTP response"):
 		return &advised{fmt.Errorf("%s does not speak HTTP", address),
 			"check that it is the address of the HTTP API, and whether it is http or https " + where}
+	case !strings.HasPrefix(address, "https:") && isClosed(err):
+		return &advised{fmt.Errorf("%s closed the connection without an answer%s", address, unknownIn(transport)),
+			"a port that speaks TLS does so: use an https:// address, with --ca FILE or " + caEnv + " if its CA is not trusted here, and check that it is the address of the HTTP API"}
 	default:
 		return &advised{fmt.Errorf("%s: %w%s", address, transport.Err, unknownIn(transport)), where}
 	}
+}
+
+// isClosed reports whether the other side ended the connection instead of answering.
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // aboutContext says of a server that is not there that a context names it.
