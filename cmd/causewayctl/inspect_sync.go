@@ -19,7 +19,8 @@ func newInspectSync(c *cli) *cobra.Command {
 		Short: "Show the sync progress and refusals of each type between the global and its zones",
 		Long: "The global shows all its zones, or the one that --zone names. A zone shows its own session with the global.\n" +
 			"It shows what is wrong, or not known, and says that all is in sync only where both sides have told so.\n" +
-			"-o wide and --type show all counts.",
+			"-o wide and --type show all counts. REVISIONS BEHIND counts revisions of the sender's store since the last one that\n" +
+			"was acknowledged of the type. Writes of all types make revisions, so one resource may be many behind.",
 		Example: "  causewayctl inspect sync\n" +
 			"  causewayctl inspect sync --zone zone-1 --type meshtrafficpermission\n" +
 			"  causewayctl inspect sync --address http://127.0.0.1:15681",
@@ -74,7 +75,7 @@ func (c *cli) completeZoneAndType(cmd *cobra.Command) {
 // does not cross.
 func (c *cli) printSessions(w io.Writer, sessions []*syncSession, own, everything bool) error {
 	everything = everything || c.output == formatWide
-	t := &table{header: []string{"ZONE", "STATUS", "TYPE", "DIRECTION", "SENT", "ACKNOWLEDGED", "BEHIND", "LAG",
+	t := &table{header: []string{"ZONE", "STATUS", "TYPE", "DIRECTION", "SENT", "ACKNOWLEDGED", "REVISIONS BEHIND", "LAG",
 		"REFUSED", "HELD"}}
 	var details []string
 	synced := 0

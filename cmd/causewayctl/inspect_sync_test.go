@@ -25,9 +25,9 @@ func TestSessionsText(t *testing.T) {
 			{"type":"Dataplane","direction":"toGlobal","sent":3,"acked":3,"lagUnknown":true},
 			{"type":"MeshTrust","direction":"toGlobal","sent":3,"acked":3,"lagUnknown":true,"refused":[{"name":"c","reason":"old","by":"self"}]},
 			{"type":"MeshService","direction":"toGlobal","sent":3,"acked":3,"lagUnknown":true}]}]`
-	const want = `ZONE     STATUS   TYPE          DIRECTION   SENT   ACKNOWLEDGED   BEHIND   LAG    REFUSED   HELD
-zone-1   online   MeshTimeout   toZone      7      6              2        1.5s   2
-zone-1   online   Dataplane     toGlobal    3      3              0               0   40
+	const want = `ZONE     STATUS   TYPE          DIRECTION   SENT   ACKNOWLEDGED   REVISIONS BEHIND   LAG    REFUSED   HELD
+zone-1   online   MeshTimeout   toZone      7      6              2                  1.5s   2
+zone-1   online   Dataplane     toGlobal    3      3              0                         0   40
 zone-2   not seen
 zone-3   offline   Dataplane   toGlobal   3   3   unknown   unknown   0
 zone-4   online    2 types     toGlobal           unknown   unknown

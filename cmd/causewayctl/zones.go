@@ -128,7 +128,7 @@ func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[s
 	wide := sessions != nil
 	t := &table{header: []string{"NAME", "STATUS", "SINCE", "ENABLED", "VERSION", "AGE"}}
 	if wide {
-		t.header = append(t.header, "REPLICA", "SENT", "ACKNOWLEDGED", "REFUSED", "BEHIND", "LAG", "RESOURCES REFUSED",
+		t.header = append(t.header, "REPLICA", "SENT", "ACKNOWLEDGED", "REFUSED", "REVISIONS BEHIND", "LAG", "RESOURCES REFUSED",
 			"HELD", "STORE", "KRI")
 	}
 	for _, z := range zones {
