@@ -3,16 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -154,33 +149,15 @@ func (e *envoyProcess) echo(socket string) error {
 
 // mutualTLS creates an authority, a transport socket for its servers, and a client with the identity.
 func mutualTLS(identity string) (transport object, client *tls.Config, err error) {
-	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	root, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
-	if err != nil {
-		return nil, nil, err
-	}
 	id, err := url.Parse(identity)
 	if err != nil {
 		return nil, nil, err
 	}
-	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "leaf"}, URIs: []*url.URL{id},
-		NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth,
-			x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), key)
+	p, err := newProof(&x509.Certificate{URIs: []*url.URL{id}})
 	if err != nil {
 		return nil, nil, err
 	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
+	own, err := p.pair()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,12 +168,10 @@ func mutualTLS(identity string) (transport object, client *tls.Config, err error
 		"envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext", nil, object{
 			"require_client_certificate": true,
 			"common_tls_context": object{
-				"tls_certificates": []any{object{"certificate_chain": inline("CERTIFICATE", der),
-					"private_key": inline("PRIVATE KEY", private)}},
-				"validation_context": object{"trusted_ca": inline("CERTIFICATE", root)},
+				"tls_certificates": []any{object{"certificate_chain": inline("CERTIFICATE", p.Certificate),
+					"private_key": inline("PRIVATE KEY", p.Key)}},
+				"validation_context": object{"trusted_ca": inline("CERTIFICATE", p.Root)},
 			},
 		})
-	client = &tls.Config{InsecureSkipVerify: true,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	return transport, client, err
+	return transport, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{own}}, err
 }

@@ -21,14 +21,15 @@ import (
 // proof is what one end of the floor proves itself by, and the authority of both.
 type proof struct{ Root, Certificate, Key []byte }
 
-// newProof returns the same proof for both ends: who they are makes no difference to what it costs.
-func newProof() (proof, error) {
+// newProof creates an authority, and one certificate by it with the names given, for both ends: who they are makes no
+// difference to what it costs.
+func newProof(names *x509.Certificate) (proof, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return proof{}, err
 	}
 	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "floor"}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
 	root, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
@@ -37,15 +38,21 @@ func newProof() (proof, error) {
 	}
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "leaf"}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		IPAddresses: names.IPAddresses, URIs: names.URIs, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), key)
 	if err != nil {
 		return proof{}, err
 	}
-	private, err := x509.MarshalECPrivateKey(key)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
 	return proof{root, certificate, private}, err
+}
+
+// pair returns the certificate with its key.
+func (p proof) pair() (tls.Certificate, error) {
+	key, err := x509.ParsePKCS8PrivateKey(p.Key)
+	return tls.Certificate{Certificate: [][]byte{p.Certificate}, PrivateKey: key}, err
 }
 
 // config returns the configuration of either end, which requires a certificate of the other.
@@ -54,7 +61,7 @@ func (p proof) config() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := x509.ParseECPrivateKey(p.Key)
+	own, err := p.pair()
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +69,7 @@ func (p proof) config() (*tls.Config, error) {
 	roots.AddCert(root)
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: roots, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert,
-		SessionTicketsDisabled: true,
-		Certificates:           []tls.Certificate{{Certificate: [][]byte{p.Certificate}, PrivateKey: key}},
+		SessionTicketsDisabled: true, Certificates: []tls.Certificate{own},
 	}, nil
 }
 
@@ -104,7 +110,7 @@ func floorOfComing(ctx context.Context, streams, size int) (time.Duration, error
 	ctx, cancel := context.WithCancel(ctx)
 	f := &floor{cancel: cancel}
 	defer f.close()
-	p, err := newProof()
+	p, err := newProof(&x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	if err != nil {
 		return 0, err
 	}
