@@ -195,11 +195,13 @@ var speaksFirst = map[string]bool{
 // free reports whether the proxy can receive a Service's traffic on a port, and notes why not.
 func (all *inbounds) free(number uint32, s *Service, port *servicePort) bool {
 	var why Problem
+	past := all.goesPast(number)
 	switch {
-	case number == all.is.in || number == all.is.out || all.is.proof && number == injection.ProofPort:
+	case number == all.is.in || number == all.is.out || all.is.proof && number == injection.ProofPort,
+		past && injection.IsProxyPort(number): // of its readiness, or for probes: no annotation has it
 		why = problem(ReasonPort, "port %d of Service %s leads to port %d of the pod, which is the "+
 			"proxy's: let the application listen on another", port.Port, s.Metadata.Name, number)
-	case all.goesPast(number):
+	case past:
 		why = problem(ReasonPast, "port %d of Service %s leads to port %d of the pod, which goes past "+
 			"the proxy: callers in the mesh do not reach it; leave it out of traffic.kuma.io/exclude-inbound-ports", port.Port,
 			s.Metadata.Name, number)

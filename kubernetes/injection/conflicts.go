@@ -37,6 +37,14 @@ func (o *options) owns(port uint32) string {
 	return ""
 }
 
+// otherPort says which port to choose instead of one that the proxy owns. Only that for probes can be another.
+func (o *options) otherPort(port uint32) string {
+	if port == o.probePort {
+		return "choose another, or another for the proxy by " + annotationProbePort
+	}
+	return "choose another"
+}
+
 // goesPast reports whether the kubelet reaches a port without the proxy.
 func (o *options) goesPast(port uint32) bool {
 	return port == readyPort ||
@@ -57,7 +65,8 @@ func (p *pod) conflicts(o *options) error {
 		}
 		for _, port := range c.Ports {
 			if does := o.owns(port.ContainerPort); does != "" && port.Protocol != "UDP" && port.Protocol != "SCTP" {
-				return fmt.Errorf("container %q has port %d, on which the proxy %s: choose another", c.Name, port.ContainerPort, does)
+				return fmt.Errorf("container %q has port %d, on which the proxy %s: %s", c.Name, port.ContainerPort, does,
+					o.otherPort(port.ContainerPort))
 			}
 		}
 	}

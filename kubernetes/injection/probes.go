@@ -220,8 +220,8 @@ func (p *prober) lead(c *podContainer, kind string, raw json.RawMessage) (json.R
 	if port == p.o.probePort { // it already leads to the proxy
 		before, ok := p.known[path]
 		if !ok || h.HTTPGet == nil || h.HTTPGet.Path != path {
-			return nil, fmt.Errorf("%w: the %s of container %q asks at port %d, which is the proxy's: choose another", ErrRefused, kind,
-				c.Name, port)
+			return nil, fmt.Errorf("%w: the %s of container %q asks at port %d, which is the proxy's: %s", ErrRefused, kind,
+				c.Name, port, p.o.otherPort(port))
 		}
 		one = before
 		one.Timeout = timeout
