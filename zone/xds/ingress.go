@@ -118,13 +118,14 @@ const maxSubsets, maxOwnerSubsets = 32, 1000
 type askedSubset struct {
 	*backend
 
-	// first orders the owners of routes: operators and the owner of the service come first. turn counts what one owner's routes
-	// ask for of the port.
+	// first orders the owners of routes, of whom by is one: operators and the owner of the service come first. turn counts what
+	// one owner's routes ask for of the port, and then of all services of one owner.
 	first, turn int
+	by          resources.Owner
 }
 
 // subsets returns the subsets of this zone's services that the known routes of all zones send to. Each owner of routes has
-// the same share of a port, so that no other can use up what there is of a service.
+// the same share of a port, and of an owner's services, so that no other can use up what there is of them.
 func (n *network) subsets() []*backend {
 	type share struct {
 		of    string // a port, or a subset
@@ -149,7 +150,7 @@ func (n *network) subsets() []*backend {
 					if turns[port] == maxSubsets || known[share{b.name, owner}] {
 						continue
 					}
-					one := askedSubset{backend: b, first: 1, turn: turns[port]}
+					one := askedSubset{backend: b, first: 1, turn: turns[port], by: owner}
 					known[share{b.name, owner}] = true
 					turns[port]++
 					if owner.IsGlobal() || owner == (resources.Owner{Zone: n.home.Zone}) || owner == n.ownerOf(b) {
@@ -160,23 +161,47 @@ func (n *network) subsets() []*backend {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b askedSubset) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.turn, b.turn)) })
-	return n.servedSubsets(all)
+	return n.servedSubsets(ofPorts(all))
 }
 
-// servedSubsets returns those for which there is room, each once.
+// inTurn sorts by the owners of routes, and then by turns.
+func inTurn(all []askedSubset) {
+	slices.SortStableFunc(all, func(a, b askedSubset) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.turn, b.turn)) })
+}
+
+// ofPorts leaves out what its port has no room for.
+func ofPorts(all []askedSubset) []askedSubset {
+	inTurn(all)
+	of, taken := map[string]int{}, map[string]bool{}
+	return slices.DeleteFunc(all, func(one askedSubset) bool {
+		port := one.key().String()
+		if !taken[one.name] && of[port] < maxSubsets {
+			taken[one.name] = true
+			of[port]++
+		}
+		return !taken[one.name]
+	})
+}
+
+// servedSubsets returns those for which the owner of the services has room, each once.
 func (n *network) servedSubsets(all []askedSubset) []*backend {
+	turns := map[[2]resources.Owner]int{}
+	for i := range all {
+		share := [2]resources.Owner{all[i].by, n.ownerOf(all[i].backend)}
+		all[i].turn = turns[share]
+		turns[share]++
+	}
+	inTurn(all)
 	var out []*backend
-	ofPort, ofOwner, taken := map[string]int{}, map[resources.Owner]int{}, map[string]bool{}
+	of, taken := map[resources.Owner]int{}, map[string]bool{}
 	for i := range all {
 		b := all[i].backend
-		port, owner := b.key().String(), n.ownerOf(b)
-		if taken[b.name] || ofPort[port] == maxSubsets || !owner.IsOperator() && ofOwner[owner] == maxOwnerSubsets {
+		owner := n.ownerOf(b)
+		if taken[b.name] || !owner.IsOperator() && of[owner] == maxOwnerSubsets {
 			continue
 		}
 		taken[b.name] = true
-		ofPort[port]++
-		ofOwner[owner]++
+		of[owner]++
 		out = append(out, b)
 	}
 	return out

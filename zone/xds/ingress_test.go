@@ -111,6 +111,43 @@ func TestSubsetsOfOneOwnersRoutes(t *testing.T) {
 	}
 }
 
+// TestSubsetsOfManyServices: an owner of routes that ask for a subset of each of many services does not use up what the ingress serves
+// of all of them.
+func TestSubsetsOfManyServices(t *testing.T) {
+	t.Parallel()
+	s := store.NewMemory()
+	var batch store.Batch
+	put := func(typ resources.Type, namespace, name string, spec map[string]any) {
+		batch.Ops = append(batch.Ops, store.Op{Put: testResource(resources.Key{Type: typ, Mesh: "default", Namespace: namespace, Name: name}, nil, spec)})
+	}
+	route := func(namespace, service string, versions ...string) {
+		var refs []any
+		for _, version := range versions {
+			refs = append(refs, map[string]any{"kind": "MeshServiceSubset", "name": service, "namespace": "many", "port": 80,
+				"tags": map[string]any{"version": version}})
+		}
+		put(resources.TypeMeshTCPRoute, namespace, service, map[string]any{"to": []any{map[string]any{
+			"targetRef": map[string]any{"kind": "MeshService", "name": service, "namespace": "many"},
+			"rules":     []any{map[string]any{"default": map[string]any{"backendRefs": refs}}}}}})
+	}
+	for i := range maxOwnerSubsets {
+		name := fmt.Sprint("m-", i)
+		put(resources.TypeMeshService, "many", name, map[string]any{"ports": []any{map[string]any{"port": 80}}})
+		route("aaa", name, "junk", "more")
+	}
+	route("zzz", "m-5", "one", "two", "three")
+	if _, err := s.Apply(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	served := map[string]int{}
+	for _, b := range testProxies(s).network.subsets() {
+		served[b.subset["version"]]++
+	}
+	if n := served["junk"] + served["more"]; served["one"]+served["two"]+served["three"] != 3 || n != maxOwnerSubsets-3 {
+		t.Errorf("the ingress serves %v", served)
+	}
+}
+
 // TestIngressRetires: the proxy of a ZoneIngress that is deleted serves on until other zones know, and no longer; one
 // that is made again in time has lost nothing.
 func TestIngressRetires(t *testing.T) {
