@@ -93,6 +93,41 @@ func TestStatusIsWrittenUnread(t *testing.T) {
 	}
 }
 
+// TestASessionEndsElsewhere: a zone that connects here has left the others, and the status that is replaced stays as it was:
+// others read it.
+func TestASessionEndsElsewhere(t *testing.T) {
+	t.Parallel()
+	status, begun := store.NewMemory(), time.Unix(1000, 0)
+	quiet := slog.New(slog.DiscardHandler)
+	there, here := newInsights(status, "there", nil, quiet), newInsights(status, "here", nil, quiet)
+	there.Observe(kds.Event{Kind: kds.SessionStarted, Zone: "zone-1", Session: 1, Time: begun})
+	there.flush(t.Context())
+	shown := status.Snapshot().Get(insightKey("zone-1"))
+	before, err := resources.SpecAs[systempb.ZoneInsight](shown)
+	if err != nil || len(before.GetSubscriptions()) != 1 {
+		t.Fatal(before, err)
+	}
+	copied := proto.Clone(before)
+	here.Observe(kds.Event{Kind: kds.SessionStarted, Zone: "zone-1", Session: 1, Time: begun.Add(time.Minute)})
+	here.flush(t.Context())
+	after, err := resources.SpecAs[systempb.ZoneInsight](status.Snapshot().Get(insightKey("zone-1")))
+	if err != nil || len(after.GetSubscriptions()) != 2 ||
+		!after.GetSubscriptions()[0].GetDisconnectTime().AsTime().Equal(begun.Add(time.Minute)) || after.GetSubscriptions()[1].GetDisconnectTime() != nil {
+		t.Errorf("it is %v, %v", after, err)
+	}
+	ended, err := endedInsight(shown, begun.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := resources.SpecAs[systempb.ZoneInsight](ended)
+	if err != nil || !last.GetSubscriptions()[0].GetDisconnectTime().AsTime().Equal(begun.Add(time.Hour)) {
+		t.Errorf("it ended as %v, %v", last, err)
+	}
+	if !proto.Equal(before, copied) {
+		t.Errorf("the status that was replaced is now %v, was %v", before, copied)
+	}
+}
+
 // TestStatusTakesItsShare checks how often counters are written: once a second where that costs little, and a twentieth of
 // the time where it takes long, but every ten seconds in any case. That a zone connects or disconnects is written at once,
 // and without the others.
