@@ -189,6 +189,7 @@ func (f *floor) connect(ctx context.Context, address string) error {
 
 // write sends n messages of size bytes to all streams, one after the other.
 func (f *floor) write(ctx context.Context, n, size int) error {
+	collect()
 	before, err := cluster.UsageOf(f.child.Process.Pid)
 	if err != nil {
 		return err

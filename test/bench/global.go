@@ -159,6 +159,7 @@ func (r *globalResult) measureWrites(ctx context.Context, g *cluster.Server, z *
 	var own time.Duration
 	for done := 0; done < load.writes; {
 		some := min(turn, load.writes-done)
+		collect()
 		ownBefore := ownCPU()
 		for i := range some {
 			took, err := writeOne(ctx, g, z, load, done+i)

@@ -116,6 +116,7 @@ func (p *proxies) change(ctx context.Context, s *cluster.Server, n, reach int,
 	if err := sleep(ctx, settle); err != nil {
 		return proxyChange{}, err
 	}
+	collect()
 	before, err := cluster.UsageOf(s.PID())
 	if err != nil {
 		return proxyChange{}, err
