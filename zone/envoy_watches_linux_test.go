@@ -18,16 +18,19 @@ func TestWatchesOfAProxy(t *testing.T) {
 	must(t, os.WriteFile(token, []byte("e30.e30.c2ln"), 0o600))
 	for want, cfg := range map[int]zone.BootstrapConfig{0: {Dataplane: "without"}, 2: {Dataplane: "with", RenewedTokenFile: token}} {
 		e := w.startEnvoy(cfg)
-		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", e.pid))
-		must(t, err)
-		got := 0
-		for _, file := range files {
-			if to, err := os.Readlink(file); err == nil && to == "anon_inode:inotify" {
-				got++
+		soon(t, func() error { // it opens them while it starts
+			files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", e.pid))
+			must(t, err)
+			got := 0
+			for _, file := range files {
+				if to, err := os.Readlink(file); err == nil && to == "anon_inode:inotify" {
+					got++
+				}
 			}
-		}
-		if got != want {
-			t.Errorf("%s: %d instances of inotify, want %d", cfg.Dataplane, got, want)
-		}
+			if got != want {
+				return fmt.Errorf("%s: %d instances of inotify, want %d", cfg.Dataplane, got, want)
+			}
+			return nil
+		})
 	}
 }
