@@ -1,6 +1,7 @@
 package global
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -243,6 +244,11 @@ func (r *replicas) applyState(zone string, value []byte) {
 // applyResource adds the operation for a note to b.
 func (r *replicas) applyResource(b *store.Batch, zone string, key resources.Key, value []byte) {
 	here := r.status.Snapshot().Get(key)
+	if here != nil && value != nil && r.has(zone) { // mostly what this replica wrote itself
+		if own, err := store.EncodeValue(store.EncodeKey(key), here); err == nil && bytes.Equal(own, value) {
+			return
+		}
+	}
 	var said *resources.Resource
 	if value != nil {
 		var err error

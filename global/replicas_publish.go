@@ -214,6 +214,12 @@ func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) (_ []et
 		}
 	}
 	r.mu.Unlock()
+	if len(gone) == 0 {
+		return notes, nil
+	}
+	r.log.Warn("the replica that had these zones is gone, and they have not connected to another one", "zones", len(gone),
+		"first", gone[:min(len(gone), firstOffline)])
+	var status store.Batch
 	for _, zone := range gone {
 		state := r.sync.State(zone)
 		if state == nil {
@@ -233,16 +239,25 @@ func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) (_ []et
 		if err != nil {
 			continue
 		}
-		if _, err := r.status.Apply(ctx, store.Batch{Ops: []store.Op{{Put: ended}}}); err != nil {
-			continue
-		}
+		status.Ops = append(status.Ops, store.Op{Put: ended})
+	}
+	if len(status.Ops) == 0 {
+		return notes, gone
+	}
+	if _, err := r.status.Apply(ctx, status); err != nil {
+		return notes, gone
+	}
+	for i := range status.Ops {
+		ended := status.Ops[i].Put
 		if value, err := store.EncodeValue(store.EncodeKey(ended.Key), ended); err == nil {
-			notes = append(notes, etcd.Note{Key: noteKey(zone, ended.Key), Value: value})
+			notes = append(notes, etcd.Note{Key: noteKey(ended.Name, ended.Key), Value: value})
 		}
-		r.log.Warn("the replica that had a zone is gone, and the zone has not connected to another one", "zone", zone)
 	}
 	return notes, gone
 }
+
+// firstOffline is how many of the zones of a replica that is gone the log names.
+const firstOffline = 10
 
 // endedInsight returns a ZoneInsight with all its subscriptions ended.
 func endedInsight(insight *resources.Resource, at time.Time) (*resources.Resource, error) {

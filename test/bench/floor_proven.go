@@ -126,6 +126,7 @@ func floorOfComing(ctx context.Context, streams, size int) (time.Duration, error
 	if err != nil {
 		return 0, err
 	}
+	collect()
 	said, met, start := make([]byte, size), make(chan error, streams), time.Now()
 	for range streams {
 		f.readers.Go(func() { come(ctx, address, config, said, met) })

@@ -163,6 +163,7 @@ func (z *movingZones) propagation(t *table, globals []*cluster.Server, writes in
 func (z *movingZones) failover(t *table, globals []*cluster.Server, i int, load replicasLoad) error {
 	victim, survivor := globals[i], globals[(i+1)%len(globals)]
 	moved, sent := z.sessions.Load(), z.received.Load()
+	collect()
 	start := time.Now()
 	victim.Kill()
 	n := z.marks.next(z.size)
