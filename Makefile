@@ -378,6 +378,7 @@ SEED ?= 1
 .PHONY: chaos
 chaos: $(envoy_ready) ## the long forms of the fault tests: kills, broken links, random operations against a model (SEED=n)
 	$(GO) test -count=1 -timeout 90m -v ./test/model -operations 10000 -seed $(SEED) -frozen 45s -past 70000
+	$(GO) test -count=1 -timeout 30m -v ./test/model -run '^TestModel$$' -operations 500 -seed $(SEED) -crowd 1000
 	$(GO) test -count=1 -timeout 10m ./zone/xds -run '^TestNothingIsWithheldForGood$$' -withheld-seeds 2500
 	$(GO) test -count=1 -timeout 10m ./zone/rbac -run '^Test(Envoy|GRPC)' -live-rule-sets 25
 	$(GO) test -count=1 -timeout 10m ./secrets -run '^TestSealingThatIsKilled$$' -sealing-kills 12
@@ -387,7 +388,7 @@ chaos: $(envoy_ready) ## the long forms of the fault tests: kills, broken links,
 # one, and the last whose servers do not know frames.
 OLDER ?= $(shell git rev-parse --short HEAD~60 2>/dev/null),$(shell git log -1 --format=%h^ --diff-filter=A -- kds/frame/frame.go 2>/dev/null)
 .PHONY: test-faults
-test-faults: $(envoy_ready) ## the long forms of faults on whole processes: histories for Porcupine, stopped processes, links, 500 zones that come back (SEED=n)
+test-faults: $(envoy_ready) ## the long forms of faults on whole processes: histories for Porcupine, stopped processes, links, 1,000 zones that come back (SEED=n)
 	$(GO) test -count=1 -timeout 20m -v ./resources/store/etcd -run '^TestHistoryIsLinearizable$$' -fault-time 3m
 	$(GO) test -count=1 -timeout 20m -v ./cmd/causewayctl -run '^(TestFaultsSessions|TestSessionsAtOnce)$$'
 	$(GO) test -count=1 -timeout 150m -v ./test/e2e -run "^TestFaults|^TestClocksAreSet$$" -faults-long -fault-time 3m -fault-pause 14s -seed $(SEED) -older "$(OLDER)"

@@ -3,15 +3,10 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -20,11 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 
-	"github.com/causeway-mesh/causeway/enrolment"
-	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/test/cluster"
 	"github.com/causeway-mesh/causeway/test/peer"
 )
@@ -53,7 +44,7 @@ type returningZone struct {
 func TestFaultsAllZonesComeBack(t *testing.T) {
 	r := &returning{mesh: newCluster(t), size: 30, policies: 100}
 	if *faultsLong {
-		r.size, r.policies = 500, 300
+		r.size, r.policies = 1000, 300
 	}
 	r.start()
 	idle, empty := r.goroutines(), heapOf(r.mesh, r.global)
@@ -190,46 +181,14 @@ func (r *returning) start() {
 	r.must(g.Wait())
 }
 
-// join gets a certificate with a join string, as a zone does.
+// join gets a certificate with a join string.
 func (z *returningZone) join(ctx context.Context, r *returning) error {
 	text, err := r.JoinString(ctx, r.global, z.name)
 	if err != nil {
 		return err
 	}
-	offer, err := enrolment.ParseJoinString(text)
-	if err != nil {
-		return err
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	id := make([]byte, 16)
-	_, _ = rand.Read(id)
-	member := enrolment.ZoneIdentity{Zone: z.name, ID: fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8],
-		id[8:10], id[10:])}
-	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{member.URI()}}, key)
-	if err != nil {
-		return err
-	}
-	conn, err := grpc.NewClient(offer.Addresses[0],
-		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: r.ca, MinVersion: tls.VersionTLS13})))
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	got, err := enrolment.Membership{Conn: conn}.Join(ctx, &enrolmentpb.JoinRequest{Token: offer.Token, Csr: csr})
-	if err != nil {
-		return err
-	}
-	z.certificate.PrivateKey = key
-	for rest := []byte(got.Certificate); ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return nil
-		}
-		z.certificate.Certificate = append(z.certificate.Certificate, block.Bytes)
-	}
+	z.certificate, err = peer.Join(ctx, text, r.ca)
+	return err
 }
 
 // stay keeps a zone connected until ctx ends. It reconnects 100 ms after a disconnect.

@@ -45,6 +45,7 @@ func (p *play) agreeAsItIs() {
 				return fmt.Errorf("%s", diff)
 			}))
 	}
+	p.crowdAgrees()
 }
 
 // acceptDeletes accepts the held deletions on both sides of each link.

@@ -20,6 +20,7 @@ import (
 var (
 	binFlag    = flag.String("bin", "", "folder of the programs; built when empty")
 	operations = flag.Int("operations", 800, "operations of TestModel")
+	crowdFlag  = flag.Int("crowd", 10, "simulated zones of TestModel beside its four")
 	seedFlag   = flag.Uint64("seed", 1, "what makes TestModel's choices; a failure names it")
 )
 
@@ -89,6 +90,7 @@ type play struct {
 	links   map[string]*cluster.Link
 	zones   []string
 	faults  map[string]int // the number of each kind so far
+	crowd   []*bystander
 }
 
 func newPlay(t *testing.T, seed uint64, zones ...string) *play {
@@ -135,10 +137,11 @@ func (p *play) must(err error) {
 }
 
 // TestModel checks that random operations over four zones and the global, with faults in between, lead every server to
-// the state that the model predicts.
+// the state that the model predicts. Many more zones, simulated, receive it all, too.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, *seedFlag, "east", "west", "north", "south")
+	p.gather(*crowdFlag)
 	fault := p.rng.IntN(betweenFaults)
 	for i := range *operations {
 		p.operate()
