@@ -274,7 +274,7 @@ func endedInsight(insight *resources.Resource, at time.Time) (*resources.Resourc
 	return out, err
 }
 
-// endedSession returns a subscription that has ended, at the latest at a time. It is s, if s has ended: neither must change.
+// endedSession returns s with its end set to at, or s itself if it has already ended. The caller must not change the result.
 func endedSession(s *systempb.KDSSubscription, at time.Time) *systempb.KDSSubscription {
 	if s.GetDisconnectTime() != nil {
 		return s

@@ -37,7 +37,7 @@ func inUse(ctx context.Context, s *cluster.Server) (float64, error) {
 const mebibyte = 1 << 20
 
 // collect collects the garbage of this process before a turn, so that it need not within it. The peers that it stands for
-// collect theirs on machines of their own; here, the garbage of ten thousand of them would stop one write in twenty.
+// collect theirs on machines of their own; here, one process has the garbage of ten thousand of them.
 func collect() { runtime.GC() }
 
 // machineNoise runs a fixed piece of work and returns its wall time and its CPU time. The difference is the share of
